@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/list.h"
+#include "core/registry.h"
+
+#define LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* --- policies ------------------------------------------------------------------------------ */
+
+/* A parameter's value as one would write it. */
+static void value_text(const ds_param *p, double v, char *out, size_t cap) {
+  switch (p->type) {
+  case DS_PARAM_INT:
+    snprintf(out, cap, "%lld", (long long)v);
+    return;
+  case DS_PARAM_BOOL:
+    snprintf(out, cap, "%s", v != 0 ? "true" : "false");
+    return;
+  case DS_PARAM_TIME:
+    ds_time_format((int64_t)v, out, cap);
+    return;
+  case DS_PARAM_FRAC:
+    ds_quantity_format(v, DS_DIM_NUMBER, out, cap);
+    return;
+  case DS_PARAM_CHOICE:
+    snprintf(out, cap, "%s", p->choices[(size_t)v]);
+    return;
+  case DS_PARAM_INTS:
+    snprintf(out, cap, "[]");
+    return;
+  }
+}
+
+static const char *const type_names[] = {"integer", "bool",    "time", "number",
+                                         "choice",  "integers"}; /* in the order of ds_param_type */
+
+static void print_params(ds_outfile *out, const ds_param *params, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const ds_param *p = &params[i];
+    char preset[64], big[64];
+    value_text(p, p->preset, preset, sizeof preset);
+    value_text(p, p->preset_big, big, sizeof big);
+    bool two = strcmp(preset, big) != 0;
+    ds_out_printf(out, "  %-29s %-8s %s%s%s%s\n", p->name, type_names[p->type], preset,
+                  two ? " (" : "", two ? big : "", two ? " on big parts)" : "");
+    if (p->type == DS_PARAM_CHOICE) {
+      ds_out_text(out, "      one of");
+      for (const char *const *c = p->choices; *c; ++c) ds_out_printf(out, " %s", *c);
+      ds_out_text(out, "\n");
+    }
+    ds_out_text(out, "      ");
+    ds_list_wrap(out, p->help, 6, 6);
+  }
+}
+
+static json_t *params_json(const ds_param *params, size_t n) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < n; ++i) {
+    const ds_param *p = &params[i];
+    json_t *o = json_object();
+    char text[64];
+    json_object_set_new(o, "name", json_string(p->name));
+    json_object_set_new(o, "type", json_string(type_names[p->type]));
+    value_text(p, p->preset, text, sizeof text);
+    json_object_set_new(o, "default", json_string(text));
+    value_text(p, p->preset_big, text, sizeof text);
+    json_object_set_new(o, "default_on_big_parts", json_string(text));
+    if (p->type != DS_PARAM_BOOL && p->type != DS_PARAM_CHOICE) {
+      value_text(p, p->min, text, sizeof text);
+      if (p->type != DS_PARAM_INTS) json_object_set_new(o, "min", json_string(text));
+      value_text(p, p->max, text, sizeof text);
+      if (p->type != DS_PARAM_INTS && p->max < 9.2e18)
+        json_object_set_new(o, "max", json_string(text));
+    }
+    if (p->type == DS_PARAM_CHOICE) {
+      json_t *choices = json_array();
+      for (const char *const *c = p->choices; *c; ++c)
+        json_array_append_new(choices, json_string(*c));
+      json_object_set_new(o, "choices", choices);
+    }
+    json_object_set_new(o, "help", json_string(p->help));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+static json_t *policy_json(const char *name, const char *summary, const char *reference,
+                           const ds_param *params, size_t n) {
+  json_t *o = json_object();
+  json_object_set_new(o, "name", json_string(name));
+  json_object_set_new(o, "summary", json_string(summary));
+  json_object_set_new(o, "reference", json_string(reference));
+  json_object_set_new(o, "options", params_json(params, n));
+  return o;
+}
+
+static void print_head(ds_outfile *out, bool first, const char *name, const char *summary,
+                       const char *reference) {
+  char line[512];
+  if (!first) ds_out_text(out, "\n");
+  snprintf(line, sizeof line, "%s: %s", name, summary);
+  ds_list_wrap(out, line, 0, 2);
+  snprintf(line, sizeof line, "after %s", reference);
+  ds_out_text(out, "  ");
+  ds_list_wrap(out, line, 2, 4);
+}
+
+void ds_list_schedulers(ds_outfile *out) {
+  for (size_t i = 0; i < ds_n_schedulers; ++i) {
+    const ds_sched_ops *s = ds_schedulers[i];
+    print_head(out, i == 0, s->name, s->summary, s->reference);
+    ds_out_printf(out, "  engine card: %s%s\n", s->engine ? s->engine : "generic",
+                  s->oracle ? "; sees true output lengths" : "");
+    print_params(out, s->params, s->n_params);
+  }
+  ds_out_text(out, "\nOptions go under scheduler_options of a pool. Big parts have 70 GiB or more "
+                   "and\nare no A100.\n");
+}
+
+json_t *ds_list_schedulers_json(void) {
+  json_t *o = json_object(), *list = json_array();
+  for (size_t i = 0; i < ds_n_schedulers; ++i) {
+    const ds_sched_ops *s = ds_schedulers[i];
+    json_t *p = policy_json(s->name, s->summary, s->reference, s->params, s->n_params);
+    json_object_set_new(p, "engine", json_string(s->engine ? s->engine : "generic"));
+    json_object_set_new(p, "oracle", json_boolean(s->oracle));
+    json_array_append_new(list, p);
+  }
+  json_object_set_new(o, "schedulers", list);
+  return o;
+}
+
+void ds_list_routers(ds_outfile *out) {
+  for (size_t i = 0; i < ds_n_routers; ++i) {
+    const ds_route_ops *r = ds_routers[i];
+    print_head(out, i == 0, r->name, r->summary, r->reference);
+    print_params(out, r->params, r->n_params);
+  }
+}
+
+json_t *ds_list_routers_json(void) {
+  json_t *o = json_object(), *list = json_array();
+  for (size_t i = 0; i < ds_n_routers; ++i) {
+    const ds_route_ops *r = ds_routers[i];
+    json_array_append_new(list,
+                          policy_json(r->name, r->summary, r->reference, r->params, r->n_params));
+  }
+  json_object_set_new(o, "routers", list);
+  return o;
+}
+
+/* --- formats ------------------------------------------------------------------------------- */
+
+typedef struct entry {
+  const char *name, *unit, *help;
+} entry;
+
+static const entry trace_formats[] = {
+    {"azure", "CSV",
+     "TIMESTAMP,ContextTokens,GeneratedTokens; public Azure LLM inference traces of 2023 and 2024"},
+    {"jsonl", "JSONL",
+     "id, arrival_ns, input_tokens, output_tokens; optional max_tokens, priority: the native form"},
+};
+
+static void print_entries(ds_outfile *out, const char *heading, const entry *e, size_t n) {
+  ds_out_printf(out, "%s\n", heading);
+  for (size_t i = 0; i < n; ++i) {
+    ds_out_printf(out, "  %-22s %-5s ", e[i].name, e[i].unit);
+    ds_list_wrap(out, e[i].help, 31, 31);
+  }
+}
+
+static json_t *entries_json(const entry *e, size_t n) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < n; ++i) {
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_string(e[i].name));
+    json_object_set_new(o, "unit", json_string(e[i].unit));
+    json_object_set_new(o, "help", json_string(e[i].help));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+void ds_list_formats(ds_outfile *out) {
+  print_entries(out, "Traces (workload.format; recognised by content)", trace_formats,
+                LEN(trace_formats));
+  ds_out_text(out, "\nNumbers (weights; kv_cache takes the first four)\n");
+  static const ds_format order[] = {DS_FMT_BF16,    DS_FMT_FP16, DS_FMT_FP8,   DS_FMT_INT8,
+                                    DS_FMT_INT8_WO, DS_FMT_INT4, DS_FMT_MXFP4, DS_FMT_NVFP4};
+  for (size_t i = 0; i < LEN(order); ++i)
+    ds_out_printf(out, "  %-8s %.4g bytes a weight, scales included\n", ds_format_name(order[i]),
+                  ds_format_weight_bytes(order[i]));
+}
+
+json_t *ds_list_formats_json(void) {
+  json_t *o = json_object(), *numbers = json_array();
+  json_object_set_new(o, "traces", entries_json(trace_formats, LEN(trace_formats)));
+  for (int f = 0; f < DS_FMT_N; ++f) {
+    json_t *e = json_object();
+    json_object_set_new(e, "name", json_string(ds_format_name((ds_format)f)));
+    json_object_set_new(e, "weight_bytes", json_real(ds_format_weight_bytes((ds_format)f)));
+    json_array_append_new(numbers, e);
+  }
+  json_object_set_new(o, "numbers", numbers);
+  return o;
+}
+
+/* --- metrics ------------------------------------------------------------------------------- */
+
+static const entry metrics[] = {
+    {"ttft", "ms", "time to first token: arrival to the first output token"},
+    {"tpot", "ms", "time per output token after the first: (e2el - ttft) / (output tokens - 1)"},
+    {"itl", "ms", "inter-token latency: every gap between neighbouring tokens, over all requests"},
+    {"e2el", "ms", "end-to-end latency: arrival to the last token"},
+    {"duration", "s", "first arrival to last finish"},
+    {"completed", "", "requests that finished"},
+    {"failed", "", "requests that did not"},
+    {"total_input_tokens", "", "prompt tokens of completed requests"},
+    {"total_output_tokens", "", "output tokens of completed requests"},
+    {"request_throughput", "1/s", "completed / duration"},
+    {"request_goodput", "1/s", "requests that met every limit of slo.request / duration"},
+    {"output_throughput", "1/s", "output tokens / duration"},
+    {"total_token_throughput", "1/s", "input and output tokens / duration"},
+    {"blame_s", "s", "total latency by cause; the causes add up to it exactly"},
+};
+
+void ds_list_metrics(ds_outfile *out) {
+  print_entries(out, "Metrics of `dryserve run --json`", metrics, LEN(metrics));
+  ds_out_text(out, "\nttft, tpot, itl and e2el come as mean_, median_, std_, p50_, p90_, p95_ and\n"
+                   "p99_NAME_ms. In an slo they are ttft, tpot, itl and e2e: slo.request.ttft,\n"
+                   "slo.run.p99_ttft, slo.run.mean_tpot.\n");
+}
+
+json_t *ds_list_metrics_json(void) {
+  json_t *o = json_object();
+  json_object_set_new(o, "metrics", entries_json(metrics, LEN(metrics)));
+  return o;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Iterations priced from totals, with three tiers: roofline (fitted efficiencies), speed of light
+ * (the same operators at their datasheet peaks, with no fixed times, communication or engine) and
+ * linear (coefficients of the user's own). The operators and their sources are in gemm.c,
+ * attention.c, collective.c and operators.c; the numbers come from cards.
+ *
+ * Whatever depends on one count alone (tokens, sampled rows, sequences) is worked out once per
+ * distinct count; what is left in the hot path is attention: a sum or square roots. */
+#include "cost/pricer.h"
+
+/* Table lengths that keep a pricer within a few megabytes; larger counts are priced each time. */
+#define STACK_MEMO_MAX 131072
+#define SEQS_MEMO_MAX  16384
+
+static int64_t memo_length(int64_t largest, int64_t most) {
+  if (largest < 1) largest = 1;
+  return (largest > most ? most : largest) + 1;
+}
+
+ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs, const ds_alloc *a,
+                        ds_pricer **out, ds_error *err) {
+  *out = NULL;
+  if (run->cost_tier != DS_COST_LINEAR) DS_TRY(ds_run_validate(run, err));
+  ds_pricer *p = ds_alloc_zeroed(a, 1, sizeof *p);
+  if (p == NULL) return ds_error_begin(err, DS_E_NOMEM, "out of memory for the cost model");
+  p->alloc = *a;
+  p->tier = run->cost_tier;
+  p->linear = run->linear;
+  if (p->tier != DS_COST_LINEAR) ds_operators_bind(run, &p->op);
+  p->n_stack = memo_length(max_tokens, STACK_MEMO_MAX);
+  p->n_head = memo_length(max_seqs, SEQS_MEMO_MAX);
+  p->n_decode = p->n_head;
+  p->stack = ds_alloc_zeroed(a, (size_t)p->n_stack, sizeof *p->stack);
+  p->head = ds_alloc_zeroed(a, (size_t)p->n_head, sizeof *p->head);
+  p->decode = ds_alloc_zeroed(a, (size_t)p->n_decode, sizeof *p->decode);
+  if (p->stack == NULL || p->head == NULL || p->decode == NULL) {
+    ds_pricer_free(p);
+    return ds_error_begin(err, DS_E_NOMEM, "out of memory for the cost model");
+  }
+  *out = p;
+  return DS_OK;
+}
+
+void ds_pricer_free(ds_pricer *p) {
+  if (p == NULL) return;
+  ds_alloc a = p->alloc;
+  ds_alloc_free(&a, p->stack, (size_t)p->n_stack, sizeof *p->stack);
+  ds_alloc_free(&a, p->head, (size_t)p->n_head, sizeof *p->head);
+  ds_alloc_free(&a, p->decode, (size_t)p->n_decode, sizeof *p->decode);
+  ds_alloc_free(&a, p, 1, sizeof *p);
+}
+
+/* Whole nanoseconds by cause that sum to total_ns: floors, then one more for the largest remainders
+ * (the first of equals). part_s sums to total_ns but for rounding. */
+static void split_ns(const double part_s[DS_PART_N], int64_t total_ns, int64_t ns[DS_PART_N]) {
+  double rest[DS_PART_N];
+  int64_t left = total_ns;
+  for (int i = 0; i < DS_PART_N; i++) {
+    double x = part_s[i] * 1e9;
+    ns[i] = (int64_t)x;
+    rest[i] = x - (double)ns[i];
+    left -= ns[i];
+  }
+  for (; left > 0; left--) {
+    int best = 0;
+    for (int i = 1; i < DS_PART_N; i++)
+      if (rest[i] > rest[best]) best = i;
+    ns[best]++;
+    rest[best] -= 1;
+  }
+  for (; left < 0; left++) { /* the total was rounded down past the floors */
+    int best = 0;
+    for (int i = 1; i < DS_PART_N; i++)
+      if (ns[i] > ns[best]) best = i;
+    ns[best]--;
+  }
+}
+
+static double sum_parts(const double part_s[DS_PART_N]) {
+  return ((part_s[DS_PART_MEMORY] + part_s[DS_PART_COMPUTE]) + part_s[DS_PART_COMM]) +
+         part_s[DS_PART_HOST];
+}
+
+static void linear_parts(const ds_linear *l, double prefill_tokens, double decode_seqs,
+                         double part_s[DS_PART_N]) {
+  part_s[DS_PART_MEMORY] = l->decode_sequence_s * decode_seqs;
+  part_s[DS_PART_COMPUTE] = l->prefill_token_s * prefill_tokens;
+  part_s[DS_PART_COMM] = 0;
+  part_s[DS_PART_HOST] = l->step_s;
+}
+
+static const ds_part_cost *stack_of(ds_pricer *p, int64_t tokens) {
+  bool kept = tokens < p->n_stack;
+  ds_part_cost *c = kept ? &p->stack[tokens] : &p->spare_stack;
+  if (DS_LIKELY(c->ready)) return c;
+  *c = (ds_part_cost){.ready = kept};
+  ds_stack_cost(&p->op, (double)tokens, NULL, c->part_s);
+  return c;
+}
+
+static const ds_part_cost *head_of(ds_pricer *p, int64_t rows) {
+  bool kept = rows < p->n_head;
+  ds_part_cost *c = kept ? &p->head[rows] : &p->spare_head;
+  if (DS_LIKELY(c->ready)) return c;
+  *c = (ds_part_cost){.ready = kept};
+  ds_head_cost(&p->op, (double)rows, NULL, c->part_s);
+  return c;
+}
+
+static void fill_decode(ds_pricer *p, int64_t n, ds_decode_price *d) {
+  double part_s[DS_PART_N] = {0}, seqs = (double)n;
+  *d = (ds_decode_price){.p = 1, .attention_part = DS_PART_MEMORY};
+  if (p->tier == DS_COST_LINEAR) {
+    linear_parts(&p->linear, 0, seqs, part_s);
+    d->base_s = sum_parts(part_s);
+    split_ns(part_s, ds_ns_of_s(d->base_s), d->fixed_ns); /* nothing varies: the whole iteration */
+    return;
+  }
+  const ds_operators *o = &p->op;
+  ds_stack_cost(o, seqs, NULL, part_s);
+  ds_head_cost(o, seqs, NULL, part_s);
+  part_s[DS_PART_MEMORY] += o->layers * o->decode.t0_s;
+  part_s[DS_PART_HOST] += o->per_iteration_s + o->per_request_s * seqs;
+  d->base_s = sum_parts(part_s);
+  d->layers = o->layers;
+  d->mem_per_ctx_s = o->decode.mem_per_ctx_s;
+  d->mem_fixed_s = seqs * o->decode.mem_per_seq_s;
+  d->work_s = seqs * o->decode.work_per_seq_s;
+  d->p = o->decode.p;
+  /* Rounded down, so that no iteration is shorter than its constant part. */
+  split_ns(part_s, (int64_t)(d->base_s * 1e9), d->fixed_ns);
+}
+
+const ds_decode_price *ds_price_decode(ds_pricer *p, int64_t n) {
+  DS_ASSERT(n >= 1);
+  if (DS_LIKELY(n < p->n_decode)) {
+    ds_decode_price *d = &p->decode[n];
+    if (DS_UNLIKELY(!d->ready)) {
+      fill_decode(p, n, d);
+      d->ready = true;
+    }
+    return d;
+  }
+  fill_decode(p, n, &p->spare_decode);
+  return &p->spare_decode;
+}
+
+/* Nobody prefills: the very price that ds_price_decode gives, so that a run does not depend on
+ * which was asked. */
+static void decode_only(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
+  *out = (ds_mixed_price){0};
+  if (s->decode_seqs < 1) return;
+  const ds_decode_price *d = ds_price_decode(p, s->decode_seqs);
+  out->total_ns = ds_decode_ns(d, s->decode_ctx);
+  int64_t rest = out->total_ns;
+  for (int i = 0; i < DS_PART_N; i++) {
+    out->part_ns[i] = d->fixed_ns[i];
+    rest -= d->fixed_ns[i];
+  }
+  out->part_ns[d->attention_part] += rest;
+}
+
+static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N]) {
+  if (p->tier == DS_COST_LINEAR) {
+    linear_parts(&p->linear, (double)s->prefill_tokens, (double)s->decode_seqs, part_s);
+  } else {
+    const ds_operators *o = &p->op;
+    const ds_part_cost *stack = stack_of(p, s->decode_seqs + s->prefill_tokens);
+    const ds_part_cost *head = head_of(p, s->decode_seqs + s->finished_chunks);
+    for (int i = 0; i < DS_PART_N; i++) part_s[i] = stack->part_s[i] + head->part_s[i];
+    if (s->decode_seqs > 0)
+      part_s[DS_PART_MEMORY] +=
+          o->layers * ds_attn_decode_s(&o->decode, (double)s->decode_seqs, s->decode_ctx);
+    ds_kernel_time prefill = ds_attn_prefill_time(&o->prefill, s);
+    part_s[prefill.compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += o->layers * prefill.s;
+    part_s[DS_PART_HOST] +=
+        o->per_iteration_s + o->per_request_s * (double)(s->decode_seqs + s->prefill_chunks);
+  }
+}
+
+void ds_price_mixed(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
+  if (s->prefill_tokens < 1) {
+    decode_only(p, s, out);
+    return;
+  }
+  double part_s[DS_PART_N];
+  mixed_parts(p, s, part_s);
+  out->total_ns = ds_ns_of_s(sum_parts(part_s));
+  split_ns(part_s, out->total_ns, out->part_ns);
+}
+
+int64_t ds_price_mixed_ns(ds_pricer *p, const ds_shape *s) {
+  double part_s[DS_PART_N];
+  mixed_parts(p, s, part_s);
+  return ds_ns_of_s(sum_parts(part_s));
+}
+
+void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
+  *out = (ds_ops){0};
+  double n = (double)s->decode_seqs;
+  if (p->tier == DS_COST_LINEAR) { /* no operators: its three terms where they come closest */
+    out->engine = p->linear.step_s;
+    out->attn_dec = p->linear.decode_sequence_s * n;
+    out->gemm_mlp = p->linear.prefill_token_s * (double)s->prefill_tokens;
+    return;
+  }
+  const ds_operators *o = &p->op;
+  double part_s[DS_PART_N] = {0};
+  ds_stack_cost(o, n + (double)s->prefill_tokens, out, part_s);
+  ds_head_cost(o, n + (double)s->finished_chunks, out, part_s);
+  if (s->decode_seqs > 0)
+    out->attn_dec = o->layers * ds_attn_decode_s(&o->decode, n, s->decode_ctx);
+  if (s->prefill_tokens > 0) out->attn_pre = o->layers * ds_attn_prefill_time(&o->prefill, s).s;
+  out->engine = o->per_iteration_s + o->per_request_s * (n + (double)s->prefill_chunks);
+}
+
+double ds_ops_total(const ds_ops *o) {
+  return o->gemm_attn + o->gemm_mlp + o->moe + o->attn_dec + o->attn_pre + o->elt + o->ar + o->a2a +
+         o->lmhead + o->engine;
+}

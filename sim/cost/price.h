@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How long one engine iteration takes on one replica, and why.
+ *
+ * A batch is described by totals only (ds_shape), so that pricing never walks it. Two ways in:
+ *   ds_price_decode  everyone decodes one token: constants per batch size, then one inline formula per iteration;
+ *   ds_price_mixed   anything with prefill tokens in it.
+ * Source: the equations cite the papers and files in price.c; every number comes from a card.
+ * Threads: a ds_pricer belongs to one run (it memoises). Nothing allocates after init. */
+#ifndef DS_COST_PRICE_H
+#define DS_COST_PRICE_H
+
+#include "base/alloc.h"
+#include "base/num.h"
+#include "spec/run.h"
+
+/* Causes that an iteration's time is put to. */
+typedef enum ds_part { DS_PART_MEMORY, DS_PART_COMPUTE, DS_PART_COMM, DS_PART_HOST, DS_PART_N } ds_part;
+
+/* Totals over the batch. Tokens, never bytes. */
+typedef struct ds_shape {
+  int64_t decode_seqs;   /* rows that take one token */
+  double decode_ctx;     /* sum over those rows of the KV tokens read, the new one included; exact integer */
+  int64_t prefill_tokens;
+  int64_t prefill_chunks;   /* requests with prefill tokens in this iteration */
+  int64_t finished_chunks;  /* of those, how many complete their prompt (and sample a token) */
+  double prefill_pairs;     /* sum of query x key pairs, causal: s c + s (s + 1) / 2 for s new after c cached */
+  double prefill_kv_tokens; /* sum of s + c */
+  int64_t prefill_tiles;    /* sum of ceil(s / 128) */
+} ds_shape;
+
+/* Seconds by operator, as in the reference tables. */
+typedef struct ds_ops {
+  double gemm_attn, gemm_mlp, moe, attn_dec, attn_pre, elt, ar, a2a, lmhead, engine;
+} ds_ops;
+
+/* Constants of a decode iteration of n sequences: time = base + layers * pnorm(ctx * mem_per_ctx + mem_fixed, work). */
+typedef struct ds_decode_price {
+  double base_s, layers, mem_per_ctx_s, mem_fixed_s, work_s;
+  int64_t p;                 /* overlap exponent: 1, 2 or 4 */
+  int64_t fixed_ns[DS_PART_N]; /* the constant part of the iteration by cause, whole nanoseconds */
+  ds_part attention_part;    /* cause that gets the rest, which varies with context */
+  bool ready;
+} ds_decode_price;
+
+/* Seconds of one decode iteration; the hot path of the whole simulator. Monotone in ctx. */
+static inline double ds_decode_s(const ds_decode_price *d, double ctx) {
+  double m = ctx * d->mem_per_ctx_s + d->mem_fixed_s, w = d->work_s;
+  double a;
+  if (d->p == 1) {
+    a = m + w;
+  } else if (d->p == 2) {
+    a = ds_sqrt(m * m + w * w);
+  } else {
+    double m2 = m * m, w2 = w * w;
+    a = ds_sqrt(ds_sqrt(m2 * m2 + w2 * w2));
+  }
+  return d->base_s + d->layers * a;
+}
+static inline int64_t ds_decode_ns(const ds_decode_price *d, double ctx) { return ds_ns_of_s(ds_decode_s(d, ctx)); }
+
+/* What a mixed iteration costs. parts sum to total_ns exactly (largest remainder). */
+typedef struct ds_mixed_price {
+  int64_t total_ns;
+  int64_t part_ns[DS_PART_N];
+} ds_mixed_price;
+
+typedef struct ds_pricer ds_pricer;
+
+/* Bind a run's model, formats, hardware, engine and parallelism. max_tokens and max_seqs bound what will be asked
+ * (memo tables are that long; larger shapes are priced without memo). Errors: DS_E_NOMEM, DS_E_INPUT. */
+ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs, const ds_alloc *a, ds_pricer **out, ds_error *err);
+void ds_pricer_free(ds_pricer *p);
+
+/* Never NULL for 1 <= n; valid until the next call that asks for an n above max_seqs. */
+const ds_decode_price *ds_price_decode(ds_pricer *p, int64_t n);
+void ds_price_mixed(ds_pricer *p, const ds_shape *s, ds_mixed_price *out);
+/* Its total alone, for prefill_tokens >= 1. */
+int64_t ds_price_mixed_ns(ds_pricer *p, const ds_shape *s);
+
+/* The same iteration by operator, not memoised: for explanations, and for tests against the reference. Any tier. */
+void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out);
+double ds_ops_total(const ds_ops *o);
+
+/* FLOPs and bytes moved to and from device memory by one replica's GPU in an iteration: for energy and bounds. */
+void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double *bytes);
+
+/* The least time that physics allows for the shape: every efficiency 1, no fixed times, no communication. */
+double ds_price_floor_s(const ds_pricer *p, const ds_shape *s);
+
+#endif

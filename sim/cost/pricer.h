@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a ds_pricer holds. Internal to the cost layer. */
+#ifndef DS_COST_PRICER_H
+#define DS_COST_PRICER_H
+
+#include "cost/operators.h"
+
+/* Seconds by cause of something that depends on one count alone. */
+typedef struct ds_part_cost {
+  double part_s[DS_PART_N];
+  bool ready;
+} ds_part_cost;
+
+struct ds_pricer {
+  ds_alloc alloc;
+  ds_cost_tier tier;
+  ds_linear linear;
+  ds_operators op;                      /* zero with the linear tier */
+  int64_t n_stack, n_head, n_decode;    /* lengths of the memo tables, indexed by count */
+  ds_part_cost *stack;                  /* by tokens */
+  ds_part_cost *head;                   /* by sampled rows */
+  ds_decode_price *decode;              /* by sequences */
+  ds_part_cost spare_stack, spare_head; /* for counts beyond the tables */
+  ds_decode_price spare_decode;
+};
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Requests between queue, running set and free: KV, counters. */
+#include "engine/lists.h"
+
+#include <string.h>
+
+ds_status ds_prefilling_insert(ds_sim *s, ds_replica *r, uint32_t slot) {
+  if (DS_UNLIKELY(r->v.n_prefilling == r->cap_prefilling)) {
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->prefilling, &r->cap_prefilling, r->v.n_prefilling + 1u,
+                         sizeof *r->prefilling));
+  }
+  uint32_t i = r->v.n_prefilling++;
+  while (i > 0 && s->slot[r->prefilling[i - 1]].run_order > s->slot[slot].run_order) {
+    r->prefilling[i] = r->prefilling[i - 1];
+    i--;
+  }
+  r->prefilling[i] = slot;
+  s->view[slot].phase = DS_PHASE_PREFILL;
+  return DS_OK;
+}
+
+void ds_prefilling_remove(ds_replica *r, uint32_t slot) {
+  uint32_t i = 0;
+  while (r->prefilling[i] != slot) i++;
+  r->v.n_prefilling--;
+  for (; i < r->v.n_prefilling; i++) r->prefilling[i] = r->prefilling[i + 1];
+}
+
+/* Phase of the iteration in which a request with `computed` tokens at iteration `at` fills its blocks up. */
+static uint32_t block_phase(const ds_sim *s, uint64_t at, uint32_t computed) {
+  uint32_t b = s->block_tokens, c = computed % b;
+  return ((uint32_t)(at % b) + b - c) % b;
+}
+
+ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  ds_slot *q = &s->slot[slot];
+  v->phase = DS_PHASE_DECODE;
+  v->since = r->v.iteration;
+  memcpy(q->ledger, r->ledger, sizeof q->ledger);
+  r->v.n_decoding++;
+  r->ctx_sum += v->prompt_tokens + v->emitted;
+  if (!v->reserved) r->need[block_phase(s, v->since, v->computed)]++;
+  ds_wheel_put(&r->finish, s->link, slot, v->since + (q->output - v->emitted), r->v.iteration);
+  return DS_OK;
+}
+
+/* End a stretch of contiguous decoding: bring the counters up to date, settle blame and gaps. */
+ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  ds_slot *q = &s->slot[slot];
+  uint32_t gained = (uint32_t)(r->v.iteration - v->since);
+  if (!v->reserved) {
+    r->need[block_phase(s, v->since, v->computed)]--;
+    v->blocks = (v->computed + gained + s->block_tokens - 1) / s->block_tokens;
+  }
+  ds_wheel_take(&r->finish, s->link, slot);
+  r->v.n_decoding--;
+  v->emitted += gained;
+  v->computed += gained;
+  r->ctx_sum -= v->prompt_tokens + v->emitted;
+  q->blame_ns[DS_CAUSE_DECODE_MEMORY] += r->ledger[DS_PART_MEMORY] - q->ledger[DS_PART_MEMORY];
+  q->blame_ns[DS_CAUSE_DECODE_COMPUTE] += r->ledger[DS_PART_COMPUTE] - q->ledger[DS_PART_COMPUTE];
+  q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - q->ledger[DS_PART_COMM];
+  q->blame_ns[DS_CAUSE_HOST] += r->ledger[DS_PART_HOST] - q->ledger[DS_PART_HOST];
+  q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += r->ledger[DS_LEDGER_OTHERS] - q->ledger[DS_LEDGER_OTHERS];
+  if (s->track_gap && gained > 0) {
+    int64_t g = ds_maxgap_since(&r->maxgap, v->since);
+    if (g > q->max_gap_ns) q->max_gap_ns = g;
+  }
+  if (s->opt.gaps && gained > 0) {
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&q->piece, &q->cap_piece, q->n_piece + 1, sizeof *q->piece));
+    q->piece[q->n_piece++] = (ds_piece){v->since, r->v.iteration, -1};
+  }
+  if (gained > 0) q->last_token_ns = r->v.now_ns;
+  return DS_OK;
+}
+
+/* Recompute preemption: KV freed, everything it had is computed again when it comes back. */
+ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  ds_slot *q = &s->slot[slot];
+  if (v->phase == DS_PHASE_DECODE) DS_TRY(ds_decode_leave(s, r, slot));
+  else ds_prefilling_remove(r, slot);
+  ds_running_remove(s, r, slot);
+  q->kv_run_full = v->computed / s->block_tokens;
+  DS_TRY(ds_kv_give_owned(&r->kv, v->blocks, &q->kv_run, &s->alloc));
+  q->preemptions++;
+  if (q->preempted_ns < 0) q->preempted_ns = r->v.now_ns;
+  r->totals.preemptions++;
+  r->totals.recomputed_tokens += v->computed;
+  v->computed = v->blocks = 0;
+  v->reserved = 0;
+  v->phase = DS_PHASE_WAITING;
+  v->admitted_before = 1;
+  ds_queue_push_front(s, r, slot);
+  uint32_t left = q->output - v->emitted;
+  if (left < r->pending_least) r->pending_least = left;
+  return DS_OK;
+}
+
+/* Blocks that the grants of a plan take back from a run of the free queue. */
+static int64_t taken_back(const ds_sim *s, const ds_plan *p, uint64_t run) {
+  for (uint32_t i = 0; p != NULL && i < p->n_grants; i++) {
+    if (p->grants[i].cached_tokens > 0 && s->slot[p->grants[i].slot].kv_run == run) {
+      return p->grants[i].cached_tokens / s->block_tokens;
+    }
+  }
+  return 0;
+}
+
+uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks) {
+  const ds_sim *s = sim;
+  const ds_slot *q = &s->slot[slot];
+  const ds_req_view *v = &s->view[slot];
+  const ds_kv_pool *kv = &s->replica[q->replica].kv;
+  int64_t left = ds_kv_left(kv, q->kv_run);
+  if (left == 0) return 0;
+  for (uint64_t run = kv->first; run <= q->kv_run && new_blocks > 0; run++) { /* new blocks come off the head */
+    int64_t here = ds_kv_left(kv, run) - taken_back(s, so_far, run);
+    if (run == q->kv_run) left -= here < new_blocks ? here : new_blocks;
+    new_blocks -= here;
+  }
+  int64_t most = (int64_t)(v->prompt_tokens + v->emitted - 1) / s->block_tokens;
+  if (left > q->kv_run_full) left = q->kv_run_full;
+  if (left > most) left = most;
+  return (uint32_t)left * s->block_tokens;
+}

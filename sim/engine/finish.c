@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a finished request leaves behind: columns, counters, its record. */
+#include "engine/replica.h"
+
+#include <string.h>
+
+const char *ds_cause_name(ds_cause c) {
+  static const char *const name[DS_CAUSE_N] = {
+      "client", "api", "admission", "retry", "cold_start", "queue", "kv_wait", "kv_load",
+      "prefill_own", "prefill_others", "decode_memory", "decode_compute", "communication", "host",
+      "preempted", "transfer"};
+  return (unsigned)c < DS_CAUSE_N ? name[c] : "unknown";
+}
+
+/* Move to the second that a token emitted at end_ns is counted in. */
+ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns) {
+  if (r->second != NULL && r->second_in_page + 1 < DS_SECONDS_PAGE && end_ns < r->second_end_ns + DS_NS_PER_S) {
+    r->second++; /* the usual case: the very next second, on the same page */
+    r->second_in_page++;
+    r->second_end_ns += DS_NS_PER_S;
+    ds_seconds_touch(&s->seconds, (r->second_end_ns + s->api_token_ns - s->start_ns) / DS_NS_PER_S - 1);
+    return DS_OK;
+  }
+  int64_t second = (end_ns + s->api_token_ns - s->start_ns) / DS_NS_PER_S;
+  r->second_in_page = (uint32_t)(second % DS_SECONDS_PAGE);
+  r->second = ds_seconds_at(&s->seconds, second, &s->alloc);
+  if (r->second == NULL && !s->seconds.overflow) return DS_E_NOMEM;
+  r->second_end_ns = s->start_ns + (second + 1) * DS_NS_PER_S - s->api_token_ns;
+  return DS_OK;
+}
+
+/* A gap that is not the duration of one iteration: after a preemption, or after iterations that left the row out. */
+ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns) {
+  ds_gaps_count(&s->itl, gap_ns, 1);
+  if (s->itl.exact) DS_TRY(ds_gaps_push_exact(&s->itl, gap_ns, 1, s->opt.exact_itl, &s->alloc));
+  if (gap_ns > q->max_gap_ns) q->max_gap_ns = gap_ns;
+  if (s->opt.gaps) {
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&q->piece, &q->cap_piece, q->n_piece + 1, sizeof *q->piece));
+    q->piece[q->n_piece++] = (ds_piece){0, 0, gap_ns};
+  }
+  return DS_OK;
+}
+
+static ds_status store_gaps(ds_sim *s, const ds_replica *r, const ds_slot *q, ds_record *rec) {
+  rec->itl_first = s->n_gaps;
+  for (size_t i = 0; i < q->n_piece; i++) {
+    const ds_piece *p = &q->piece[i];
+    size_t n = p->gap_ns >= 0 ? 1 : (size_t)(p->until - p->since);
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->gaps_ns, &s->cap_gaps, s->n_gaps + n, sizeof *s->gaps_ns));
+    if (p->gap_ns >= 0) s->gaps_ns[s->n_gaps] = p->gap_ns;
+    else memcpy(s->gaps_ns + s->n_gaps, r->gap_log + p->since, n * sizeof *s->gaps_ns);
+    s->n_gaps += n;
+  }
+  rec->n_chunks = (uint32_t)(s->n_gaps - rec->itl_first);
+  return DS_OK;
+}
+
+static ds_status store_record(ds_sim *s, const ds_replica *r, uint32_t slot, int64_t finish_ns) {
+  const ds_req_view *v = &s->view[slot];
+  const ds_slot *q = &s->slot[slot];
+  ds_record *rec = &s->records[v->index];
+  rec->index = v->index;
+  rec->arrival_ns = q->arrival_ns;
+  rec->scheduled_ns = q->scheduled_ns;
+  rec->first_token_ns = q->first_token_ns;
+  rec->finish_ns = finish_ns;
+  rec->max_itl_ns = q->max_gap_ns;
+  rec->input_tokens = v->prompt_tokens;
+  rec->output_tokens = q->output;
+  rec->cached_tokens = q->cached_tokens;
+  rec->preemptions = q->preemptions;
+  rec->replica = q->replica;
+  memcpy(rec->blame_ns, q->blame_ns, sizeof rec->blame_ns);
+  if (s->opt.gaps && !r->cur.emit_at_end) DS_TRY(store_gaps(s, r, q, rec));
+  return DS_OK;
+}
+
+/* Count it against the limits of one request: all inclusive, and a single token passes TPOT and ITL. */
+static void judge(ds_sim *s, const ds_slot *q, int64_t ttft_ns, int64_t e2e_ns) {
+  const ds_slo_request *l = &s->run.slo.request;
+  ds_result *out = &s->result;
+  bool ttft = l->ttft_ns > 0 && ttft_ns > l->ttft_ns, e2e = l->e2e_ns > 0 && e2e_ns > l->e2e_ns;
+  bool itl = l->itl_ns > 0 && q->max_gap_ns > l->itl_ns, tpot = false;
+  if (l->tpot_ns > 0 && q->output > 1) {
+    ds_wide limit = ds_wide_mul((uint64_t)l->tpot_ns, q->output - 1u);
+    tpot = limit.hi == 0 && (uint64_t)(e2e_ns - ttft_ns) > limit.lo;
+  }
+  out->miss_ttft += ttft;
+  out->miss_tpot += tpot;
+  out->miss_itl += itl;
+  out->miss_e2e += e2e;
+  out->good += !(ttft || tpot || itl || e2e);
+}
+
+ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns) {
+  ds_req_view *v = &s->view[slot];
+  ds_slot *q = &s->slot[slot];
+  ds_result *out = &s->result;
+  int64_t finish_ns = end_ns + s->api_token_ns;
+  int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
+  q->blame_ns[DS_CAUSE_API] = s->api_request_ns + s->api_token_ns;
+  for (int i = 0; i < DS_CAUSE_N; i++) ds_wide_add(&out->blame_ns[i], (uint64_t)q->blame_ns[i]);
+#ifdef DS_CHECKING
+  int64_t sum = 0;
+  for (int i = 0; i < DS_CAUSE_N; i++) sum += q->blame_ns[i];
+  DS_ASSERT(sum == e2e_ns);
+#endif
+  s->ttft_ns[v->index] = ttft_ns;
+  s->e2e_ns[v->index] = e2e_ns;
+  s->queue_ns[v->index] = q->scheduled_ns - v->arrival_ns;
+  s->outputs[v->index] = q->output;
+  r->outstanding--;
+  out->completed++;
+  out->input_tokens += v->prompt_tokens;
+  out->output_tokens += q->output;
+  out->num_preemptions += q->preemptions;
+  out->cached_tokens += q->cached_tokens;
+  if (finish_ns > out->last_finish_ns) out->last_finish_ns = finish_ns;
+  if (r->second != NULL) r->second->finished++;
+  if (s->has_slo) judge(s, q, ttft_ns, e2e_ns);
+  else out->good++;
+  if (s->opt.records) DS_TRY(store_record(s, r, slot, finish_ns));
+  if (q->piece != NULL) {
+    ds_alloc_free(&s->alloc, q->piece, q->cap_piece, sizeof *q->piece);
+    q->piece = NULL;
+    q->n_piece = q->cap_piece = 0;
+  }
+  v->next = s->free_slot;
+  s->free_slot = slot;
+  return s->opt.closed_loop ? ds_closed_finished(s, v->index, finish_ns) : DS_OK;
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Begin one iteration as planned, and end it: tokens come out, requests finish, time is put to its causes. */
+#include "engine/lists.h"
+
+#include <string.h>
+
+static ds_status broken(ds_sim *s, uint32_t slot, const char *rule) {
+  ds_status st = ds_error_begin(s->err, DS_E_POLICY, "scheduler ");
+  ds_error_text(s->err, s->sched->name);
+  ds_error_text(s->err, " broke a rule: ");
+  ds_error_text(s->err, rule);
+  if (slot != DS_SLOT_NONE && slot < s->n_slots && s->err != NULL) s->err->request = (int64_t)s->view[slot].index;
+  return st;
+}
+
+/* Rows that decode but were left out of this iteration wait with one token to go, like an unfinished prompt. */
+static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  for (uint32_t i = 0; i < plan->n_decode; i++) {
+    uint32_t slot = plan->decode[i];
+    if (slot >= s->n_slots || s->view[slot].phase != DS_PHASE_DECODE) {
+      return broken(s, slot, "decodes a request that is not decoding");
+    }
+    s->slot[slot].last_grant = (uint32_t)r->v.iteration;
+  }
+  for (uint32_t slot = r->v.running_head; slot != DS_SLOT_NONE; slot = s->view[slot].next) {
+    if (s->view[slot].phase != DS_PHASE_DECODE || s->slot[slot].last_grant == (uint32_t)r->v.iteration) continue;
+    DS_TRY(ds_decode_leave(s, r, slot));
+    DS_TRY(ds_prefilling_insert(s, r, slot));
+  }
+  return DS_OK;
+}
+
+static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
+  if (v->admitted_before) return;
+  q->scheduled_ns = r->v.now_ns;
+  int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before;
+  q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
+  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv;
+}
+
+static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
+  ds_req_view *v = &s->view[g->slot];
+  ds_slot *q = &s->slot[g->slot];
+  ds_queue_remove(s, r, g->slot);
+  ds_running_push(s, r, g->slot);
+  DS_TRY(ds_prefilling_insert(s, r, g->slot));
+  first_schedule(r, v, q);
+  if (g->cached_tokens > 0) {
+    if (g->cached_tokens > ds_cached_tokens(s, g->slot, NULL, 0) || g->cached_tokens % s->block_tokens != 0) {
+      return broken(s, g->slot, "claims more cached tokens than the prefix cache holds");
+    }
+    v->computed = g->cached_tokens;
+    v->blocks = g->cached_tokens / s->block_tokens;
+    ds_kv_reclaim(&r->kv, q->kv_run, v->blocks);
+    r->totals.recomputed_tokens -= v->computed;
+  }
+  q->kv_run = DS_KV_NO_RUN;
+  return DS_OK;
+}
+
+static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at, ds_shape *shape) {
+  if (g->slot >= s->n_slots) return broken(s, g->slot, "names a request that does not exist");
+  ds_req_view *v = &s->view[g->slot];
+  ds_slot *q = &s->slot[g->slot];
+  if (q->replica != r->index) return broken(s, g->slot, "names a request of another replica");
+  bool fresh = v->phase == DS_PHASE_WAITING;
+  if (fresh) DS_TRY(admit(s, r, g));
+  else if (v->phase != DS_PHASE_PREFILL) return broken(s, g->slot, "grants prompt tokens to a request that is not prefilling");
+  if (!fresh && q->last_grant == (uint32_t)r->v.iteration) return broken(s, g->slot, "grants the same request twice");
+  uint32_t left = v->prompt_tokens + v->emitted - v->computed;
+  if (g->tokens == 0 || g->tokens > left) return broken(s, g->slot, "grants no tokens, or more than are left");
+
+  int64_t whole = (int64_t)v->computed + g->tokens;
+  if (fresh && g->reserve_tokens > 0) {
+    v->reserved = 1;
+    whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
+  }
+  int64_t more = ds_div_up(whole, s->block_tokens) - v->blocks;
+  if (more > 0) {
+    if (more > r->kv.free_blocks) return broken(s, g->slot, "needs more KV blocks than are free");
+    ds_kv_take(&r->kv, more);
+    v->blocks += (uint32_t)more;
+  }
+  q->last_grant = (uint32_t)r->v.iteration;
+  r->grant_decodes[at] = v->emitted > 0 && left == 1;
+  if (r->grant_decodes[at]) {
+    shape->decode_seqs++;
+    shape->decode_ctx += (double)(v->prompt_tokens + v->emitted);
+    return DS_OK;
+  }
+  double n = (double)g->tokens, c = (double)v->computed;
+  shape->prefill_tokens += g->tokens;
+  shape->prefill_chunks++;
+  shape->finished_chunks += g->tokens == left;
+  shape->prefill_pairs += n * c + n * (n + 1.0) * 0.5;
+  shape->prefill_kv_tokens += n + c;
+  shape->prefill_tiles += (g->tokens + 127u) / 128u;
+  return DS_OK;
+}
+
+/* What the decode rows cost alone. */
+static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx) {
+  ds_current *c = &r->cur;
+  const ds_decode_price *d = ds_price_decode(s->pricer, rows);
+  c->rows = (uint32_t)rows;
+  c->alone_ns = ds_decode_ns(d, ctx);
+  for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = d->fixed_ns[p];
+  c->attention_part = d->attention_part;
+  r->work.decode_seqs += rows;
+  ds_wide_add(&r->work_ctx, (uint64_t)ctx);
+}
+
+static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
+  ds_current *c = &r->cur;
+  c->dt_ns = ds_price_mixed_ns(s->pricer, shape);
+  if (c->alone_ns > c->dt_ns) c->alone_ns = c->dt_ns;
+  r->work.prefill_tokens += shape->prefill_tokens;
+  r->work.prefill_chunks += shape->prefill_chunks;
+  r->work.finished_chunks += shape->finished_chunks;
+  r->work.prefill_pairs += shape->prefill_pairs;
+  r->work.prefill_kv_tokens += shape->prefill_kv_tokens;
+  r->work.prefill_tiles += shape->prefill_tiles;
+}
+
+/* Serve the plan's grants; the batch's totals go to *shape. */
+static ds_status serve_grants(ds_sim *s, ds_replica *r, const ds_plan *plan, ds_shape *shape) {
+  for (uint32_t i = 0; i < plan->n_grants; i++) DS_TRY(grant(s, r, &plan->grants[i], i, shape));
+  r->cur.own_tokens = shape->prefill_tokens;
+  shape->prefill_tokens += plan->padded_prefill_tokens;
+  r->cur.prefill_tokens = shape->prefill_tokens;
+  r->cur.chunks = (uint32_t)shape->prefill_chunks;
+  return DS_OK;
+}
+
+static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  for (uint32_t i = 0; i < plan->n_preempt; i++) {
+    uint32_t slot = plan->preempt[i];
+    if (slot >= s->n_slots || s->slot[slot].replica != r->index ||
+        (s->view[slot].phase != DS_PHASE_DECODE && s->view[slot].phase != DS_PHASE_PREFILL)) {
+      return broken(s, slot, "preempts a request that is not running");
+    }
+    DS_TRY(ds_preempt(s, r, slot));
+  }
+  return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
+}
+
+ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  if (plan->n_preempt > 0 || !plan->decode_all) DS_TRY(make_way(s, r, plan));
+  int64_t need = r->need[r->phase];
+  if (need > r->kv.free_blocks) return broken(s, DS_SLOT_NONE, "decodes with fewer free KV blocks than the batch needs");
+  ds_kv_take(&r->kv, need);
+
+  ds_current *c = &r->cur;
+  ds_shape shape;
+  int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
+  double ctx = (double)r->ctx_sum;
+  c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
+  c->alone_ns = 0;
+  if (plan->n_grants > 0) {
+    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx};
+    DS_TRY(serve_grants(s, r, plan, &shape));
+    rows = shape.decode_seqs;
+    ctx = shape.decode_ctx;
+  }
+  if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
+  if (rows > 0) price_rows(s, r, rows, ctx);
+  c->dt_ns = c->alone_ns;
+  if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
+  c->start_ns = r->v.now_ns;
+  c->n_grants = plan->n_grants;
+  c->hold_finished = plan->hold_finished;
+  c->emit_at_end = plan->emit_at_end;
+  r->end_ns = r->v.now_ns + c->dt_ns;
+  r->in_flight = true;
+  return s->opt.steps ? ds_log_step(s, r, plan) : DS_OK;
+}
+
+/* floor(a x b / c) without overflow for 0 <= b <= c. */
+static int64_t share(int64_t a, int64_t b, int64_t c) { return a / c * b + a % c * b / c; }
+
+/* Put the iteration's time to causes, as a request that decodes in it sees it. */
+static void charge_ledger(ds_replica *r) {
+  const ds_current *c = &r->cur;
+  if (c->rows == 0) {
+    r->totals.prefill_ns += c->dt_ns;
+    return;
+  }
+  int64_t left = c->alone_ns;
+  if (c->prefill_tokens == 0) { /* never shorter than its constant part */
+    for (int p = 0; p < DS_PART_N; p++) {
+      r->ledger[p] += c->fixed_ns[p];
+      left -= c->fixed_ns[p];
+    }
+    r->ledger[c->attention_part] += left;
+    return;
+  }
+  for (int p = 0; p < DS_PART_N; p++) {
+    int64_t x = c->fixed_ns[p] < left ? c->fixed_ns[p] : left;
+    r->ledger[p] += x;
+    left -= x;
+  }
+  r->ledger[c->attention_part] += left;
+  r->ledger[DS_LEDGER_OTHERS] += c->dt_ns - c->alone_ns;
+  r->totals.prefill_ns += c->dt_ns - c->alone_ns;
+}
+
+/* The same for a request whose prompt (or recompute) is in progress; granted 0: it got nothing this time. */
+static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
+  const ds_current *c = &r->cur;
+  if (q->preempted_ns >= 0) return; /* all of it is settled when it emits again */
+  if (granted == 0) {
+    q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += c->dt_ns;
+    return;
+  }
+  int64_t others = share(c->dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
+  q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += c->dt_ns - others;
+}
+
+/* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
+static void charge_resumed(const ds_replica *r, ds_slot *q, const int64_t *before) {
+  if (q->preempted_ns >= 0) return;
+  q->blame_ns[DS_CAUSE_DECODE_MEMORY] += r->ledger[DS_PART_MEMORY] - before[DS_PART_MEMORY];
+  q->blame_ns[DS_CAUSE_DECODE_COMPUTE] += r->ledger[DS_PART_COMPUTE] - before[DS_PART_COMPUTE];
+  q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - before[DS_PART_COMM];
+  q->blame_ns[DS_CAUSE_HOST] += r->ledger[DS_PART_HOST] - before[DS_PART_HOST];
+  q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += r->ledger[DS_LEDGER_OTHERS] - before[DS_LEDGER_OTHERS];
+}
+
+static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  if (v->phase == DS_PHASE_DECODE) DS_TRY(ds_decode_leave(s, r, slot));
+  ds_running_remove(s, r, slot);
+  if (r->cur.hold_finished) {
+    r->v.n_held++;
+    r->held_blocks += v->blocks;
+    r->ctx_sum += v->prompt_tokens + v->emitted;
+  } else {
+    DS_TRY(ds_kv_give(&r->kv, v->blocks, &s->alloc));
+  }
+  v->phase = DS_PHASE_DONE;
+  if (s->sched->on_finish != NULL) s->sched->on_finish(r->policy, v);
+  if (r->cur.emit_at_end) {
+    s->slot[slot].last_token_ns = r->v.now_ns;
+    v->next = r->ended_head;
+    r->ended_head = slot;
+    return DS_OK;
+  }
+  return ds_request_finish(s, r, slot, r->v.now_ns);
+}
+
+/* A prompt (or recompute) is complete: it emits one token. */
+static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  ds_slot *q = &s->slot[slot];
+  int64_t t = r->v.now_ns;
+  ds_prefilling_remove(r, slot);
+  if (q->preempted_ns >= 0) {
+    q->blame_ns[DS_CAUSE_PREEMPTED] += t - q->preempted_ns;
+    q->preempted_ns = -1;
+  }
+  if (v->emitted == 0) q->first_token_ns = t + s->api_token_ns;
+  else if (!r->cur.emit_at_end) DS_TRY(ds_request_odd_gap(s, q, t - q->last_token_ns));
+  q->last_token_ns = t;
+  v->emitted++;
+  if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens++;
+  if (v->emitted < q->output) return ds_decode_enter(s, r, slot);
+  return row_done(s, r, slot);
+}
+
+static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_before) {
+  uint64_t iteration = r->v.iteration - 1; /* the one that has just ended */
+  for (uint32_t i = 0; i < r->v.n_prefilling; i++) {
+    ds_slot *q = &s->slot[r->prefilling[i]];
+    if (q->last_grant != (uint32_t)iteration) charge_prefill(r, q, 0);
+  }
+  for (uint32_t i = 0; i < r->cur.n_grants; i++) {
+    uint32_t slot = r->plan.grants[i].slot;
+    ds_req_view *v = &s->view[slot];
+    if (r->grant_decodes[i]) charge_resumed(r, &s->slot[slot], ledger_before);
+    else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens);
+    v->computed += r->plan.grants[i].tokens;
+    if (v->computed == v->prompt_tokens + v->emitted) DS_TRY(emit_after_prefill(s, r, slot));
+  }
+  return DS_OK;
+}
+
+/* Decoding requests that are done now, in order of admission. */
+static ds_status end_finished(ds_sim *s, ds_replica *r) {
+  uint32_t slot;
+  while ((slot = ds_wheel_done(&r->finish, s->link, r->v.iteration)) != DS_WHEEL_NONE) {
+    for (uint32_t other = s->link[slot].next; other != DS_WHEEL_NONE; other = s->link[other].next) {
+      if (s->slot[other].run_order < s->slot[slot].run_order) slot = other;
+    }
+    DS_TRY(row_done(s, r, slot));
+  }
+  return DS_OK;
+}
+
+/* The whole static batch is finished: held rows leave, withheld tokens come out. */
+static ds_status end_batch(ds_sim *s, ds_replica *r) {
+  if (r->held_blocks > 0) DS_TRY(ds_kv_give(&r->kv, r->held_blocks, &s->alloc));
+  r->held_blocks = 0;
+  r->v.n_held = 0;
+  r->ctx_sum = 0;
+  while (r->ended_head != DS_SLOT_NONE) {
+    uint32_t slot = r->ended_head;
+    ds_slot *q = &s->slot[slot];
+    r->ended_head = s->view[slot].next;
+    q->blame_ns[DS_CAUSE_QUEUE] += r->v.now_ns - q->last_token_ns;
+    q->first_token_ns = r->v.now_ns + s->api_token_ns;
+    if (r->second != NULL) r->second->tokens += q->output;
+    DS_TRY(ds_request_finish(s, r, slot, r->v.now_ns));
+  }
+  return DS_OK;
+}
+
+static ds_status count_gaps(ds_sim *s, ds_replica *r) {
+  const ds_current *c = &r->cur;
+  if (s->opt.gaps) {
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->gap_log, &r->cap_gap_log, (size_t)r->v.iteration + 1, sizeof *r->gap_log));
+    r->gap_log[r->v.iteration] = c->dt_ns;
+  }
+  if (r->v.n_decoding == 0 || c->emit_at_end) return DS_OK;
+  ds_gaps_count(&s->itl, c->dt_ns, r->v.n_decoding);
+  if (s->itl.exact) DS_TRY(ds_gaps_push_exact(&s->itl, c->dt_ns, r->v.n_decoding, s->opt.exact_itl, &s->alloc));
+  if (s->track_gap) {
+    DS_TRY(ds_maxgap_push(&r->maxgap, r->v.iteration, c->dt_ns, &s->alloc));
+    if (r->maxgap.n >= 4096) {
+      uint64_t oldest = r->v.iteration;
+      for (uint32_t i = r->v.running_head; i != DS_SLOT_NONE; i = s->view[i].next) {
+        if (s->view[i].phase == DS_PHASE_DECODE && s->view[i].since < oldest) oldest = s->view[i].since;
+      }
+      ds_maxgap_forget(&r->maxgap, oldest);
+    }
+  }
+  if (r->second != NULL) r->second->tokens += r->v.n_decoding;
+  return DS_OK;
+}
+
+/* Everything that an iteration's duration is put to. */
+static ds_status settle(ds_sim *s, ds_replica *r) {
+  const ds_current *c = &r->cur;
+  ds_replica_totals *t = &r->totals;
+  if (r->v.now_ns >= r->second_end_ns) DS_TRY(ds_count_second(s, r, r->v.now_ns));
+  DS_TRY(count_gaps(s, r));
+  charge_ledger(r);
+  t->busy_ns += c->dt_ns;
+  t->prefill_tokens += (uint64_t)c->prefill_tokens;
+  t->decode_tokens += c->rows;
+  t->decode_iterations += c->prefill_tokens == 0;
+  ds_wide_add_wide(&t->batch_ns, ds_wide_mul((uint64_t)c->dt_ns, c->rows + c->chunks));
+  int64_t used = r->kv.total_blocks - r->kv.free_blocks;
+  ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)c->dt_ns, (uint64_t)used));
+  if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
+  r->ctx_sum += (int64_t)r->v.n_decoding + r->v.n_held;
+  r->v.iteration++;
+  if (++r->phase == s->block_tokens) r->phase = 0;
+  return DS_OK;
+}
+
+ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
+  r->v.now_ns = r->end_ns;
+  r->in_flight = false;
+  r->plan_due = true;
+  if (!r->finish_due) {
+    if (r->cur.n_grants == 0 && r->v.n_prefilling == 0) {
+      DS_TRY(settle(s, r));
+    } else {
+      int64_t before[DS_LEDGER_N];
+      memcpy(before, r->ledger, sizeof before);
+      DS_TRY(settle(s, r));
+      DS_TRY(end_grants(s, r, before));
+    }
+  }
+  r->finish_due = false;
+  DS_TRY(end_finished(s, r));
+  return r->v.n_running == 0 ? end_batch(s, r) : DS_OK;
+}

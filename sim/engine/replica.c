@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A replica in time: arrivals enter its queue, it plans, it runs iterations. */
+#include "engine/lists.h"
+
+/* What was routed here and has arrived by t enters the queue; called before any plan at or after t. */
+static void deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
+  while (r->n_inbox > 0) {
+    ds_inbox_entry e = r->inbox[r->inbox_head];
+    if (e.time_ns > t_ns) return;
+    r->inbox_head = (r->inbox_head + 1) & (r->cap_inbox - 1);
+    r->n_inbox--;
+    ds_req_view *v = &s->view[e.slot];
+    ds_slot *q = &s->slot[e.slot];
+    q->kv_wait_before = ds_kv_wait_at(r, e.time_ns);
+    ds_queue_push_back(s, r, e.slot);
+    if (q->output < r->pending_least) r->pending_least = q->output;
+    if (s->sched->on_arrival != NULL) s->sched->on_arrival(r->policy, v);
+  }
+}
+
+static int64_t next_inbox_ns(const ds_replica *r) {
+  return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
+}
+
+int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
+  (void)s;
+  if (r->in_flight) return r->end_ns;
+  if (r->plan_due) return r->v.now_ns;
+  int64_t t = next_inbox_ns(r);
+  return t < r->wake_ns ? t : r->wake_ns;
+}
+
+/* Room for a plan: every running request, and as many of the queue as a policy could admit. */
+static ds_status make_room(ds_sim *s, ds_replica *r) {
+  size_t limit = r->v.n_queue;
+  if (s->run.pool.max_num_seqs > 0 && limit > (size_t)s->run.pool.max_num_seqs) limit = (size_t)s->run.pool.max_num_seqs;
+  size_t need = r->v.n_running + limit;
+  if (DS_LIKELY(need <= r->cap_grants)) return DS_OK; /* the last of the four to grow */
+  DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->grant_decodes, &r->cap_grant_decodes, need, sizeof *r->grant_decodes));
+  DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.decode, &r->cap_decode, need, sizeof *r->plan.decode));
+  DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.preempt, &r->cap_preempt, need, sizeof *r->plan.preempt));
+  return ds_alloc_grow(&s->alloc, (void **)&r->plan.grants, &r->cap_grants, need, sizeof *r->plan.grants);
+}
+
+static void blank(ds_plan *p) {
+  p->decode_all = p->hold = p->hold_finished = p->emit_at_end = false;
+  p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
+  p->wake_ns = DS_TIME_NEVER;
+  p->blocked = DS_BLOCKED_NO;
+}
+
+static ds_status ask_policy(ds_sim *s, ds_replica *r) {
+  DS_TRY(make_room(s, r));
+  r->v.steps = r->v.iteration - r->planned_at;
+  r->v.req = s->view;
+  r->v.prefilling = r->prefilling;
+  r->v.free_blocks = r->kv.free_blocks;
+  r->v.decode_blocks = r->need[r->phase];
+  blank(&r->plan);
+  ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
+  if (st != DS_OK) {
+    if (s->err != NULL && s->err->status == DS_OK) {
+      ds_error_begin(s->err, st, "scheduler ");
+      ds_error_text(s->err, s->sched->name);
+      ds_error_text(s->err, " gave up");
+    }
+    return st;
+  }
+  r->planned_at = r->v.iteration;
+  r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
+  r->kv_wait_since = r->v.now_ns;
+  r->kv_blocked = r->plan.blocked == DS_BLOCKED_KV;
+  return DS_OK;
+}
+
+/* Plan at now, and start what was planned. */
+static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
+  const ds_plan *plan = &r->plan;
+  r->plan_due = false;
+  r->wake_ns = DS_TIME_NEVER;
+  if (r->v.n_queue == 0 && r->v.n_running == 0) {
+    r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
+    r->kv_blocked = false;
+    return DS_OK;
+  }
+  for (int attempt = 0; attempt < 2; attempt++) {
+    DS_TRY(ask_policy(s, r));
+    bool lease = plan->hold && !s->opt.no_lease && r->v.n_decoding > 0 && plan->decode_all && plan->n_grants == 0 &&
+                 plan->n_preempt == 0;
+    if (lease) {
+      int64_t horizon = next_inbox_ns(r);
+      if (horizon > until_ns) horizon = until_ns;
+      if (horizon > s->lease_until_ns) horizon = s->lease_until_ns;
+      return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
+    }
+    DS_TRY(ds_iteration_begin(s, r, plan));
+    if (r->in_flight) return DS_OK;
+    if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more */
+  }
+  if (r->v.n_running > 0) {
+    ds_error_begin(s->err, DS_E_POLICY, "scheduler ");
+    ds_error_text(s->err, s->sched->name);
+    ds_error_text(s->err, " broke a rule: leaves running requests without work");
+    return DS_E_POLICY;
+  }
+  r->wake_ns = plan->wake_ns > r->v.now_ns ? plan->wake_ns : DS_TIME_NEVER;
+  return DS_OK;
+}
+
+/* One event: an iteration's end, or a plan. False when the next one is not before `until` (an end at `until` counts,
+ * a plan at `until` does not: more arrivals of that instant may come). */
+static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did) {
+  *did = false;
+  if (r->in_flight) {
+    if (r->end_ns > until_ns) return DS_OK;
+    *did = true;
+    return ds_iteration_end(s, r);
+  }
+  int64_t t = ds_replica_next_ns(s, r);
+  if (t >= until_ns) return DS_OK;
+  r->v.now_ns = t;
+  deliver(s, r, t);
+  *did = true;
+  return plan_now(s, r, until_ns);
+}
+
+ds_status ds_replica_advance(ds_sim *s, ds_replica *r, int64_t until_ns) {
+  bool did = true;
+  while (s->events_left > 0) {
+    DS_TRY(one_event(s, r, until_ns, &did));
+    if (!did) return DS_OK;
+    s->events_left--;
+  }
+  return DS_OK;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Inside of the engine: one replica's state, and the steps of its life. Not for policies, not for users of the core.
+ *
+ * A replica is either between iterations (it may plan) or in one (in_flight, until end_ns). Everything that changes by
+ * one per iteration for every decoding request is kept once: a request that decodes since iteration s has gained
+ * iteration - s tokens; it finishes at a known iteration; it needs a new KV block when (iteration - s + computed) is a
+ * multiple of the block size. So an iteration costs the same however large the batch is. */
+#ifndef DS_ENGINE_REPLICA_H
+#define DS_ENGINE_REPLICA_H
+
+#include "base/heap.h"
+#include "engine/sim.h"
+#include "engine/wheel.h"
+#include "kv/pool.h"
+#include "metric/maxgap.h"
+
+/* Time of decoding requests by cause, summed over a replica's iterations; differences give a request's share. */
+enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_N };
+
+/* A stretch of contiguous decoding, or one odd gap: only kept when every gap was asked for. */
+typedef struct ds_piece {
+  uint64_t since, until;
+  int64_t gap_ns; /* >= 0: one gap of this length instead of a stretch */
+} ds_piece;
+
+/* What the engine knows of a request in flight, beside its ds_req_view. */
+typedef struct ds_slot {
+  int64_t arrival_ns, scheduled_ns, first_token_ns, last_token_ns;
+  int64_t preempted_ns;   /* when the preemption began that it has not recovered from; -1: none */
+  int64_t kv_wait_before; /* the replica's kv_wait clock when it was queued */
+  int64_t max_gap_ns;
+  int64_t ledger[DS_LEDGER_N]; /* the replica's ledger when its stretch of decoding began */
+  int64_t blame_ns[DS_CAUSE_N];
+  uint64_t kv_run;        /* its blocks in the free queue after a preemption */
+  uint32_t kv_run_full;   /* how many of them were full */
+  uint32_t output;        /* true output tokens */
+  uint32_t run_order;     /* rank in order of admission at this replica */
+  uint32_t replica, preemptions, cached_tokens;
+  uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
+  ds_piece *piece;
+  size_t n_piece, cap_piece;
+} ds_slot;
+
+typedef struct ds_held { /* a request of a closed loop */
+  ds_request request;
+  uint64_t first_follower, next_follower; /* indices; UINT64_MAX: none */
+} ds_held;
+
+typedef struct ds_inbox_entry {
+  int64_t time_ns;
+  uint32_t slot;
+} ds_inbox_entry;
+
+typedef struct ds_current { /* the iteration in flight */
+  int64_t start_ns, dt_ns;
+  int64_t alone_ns;           /* what its decode rows alone would take; dt_ns when nothing is prefilled */
+  uint32_t rows;              /* decode rows priced: decoding, held, resumed */
+  int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
+  ds_part attention_part;     /* and the cause of the rest */
+  uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
+  int64_t prefill_tokens;     /* padding included */
+  int64_t own_tokens;         /* padding excluded */
+  bool hold_finished, emit_at_end;
+} ds_current;
+
+typedef struct ds_replica {
+  uint32_t index;
+  bool in_flight, plan_due;
+  bool finish_due; /* the iteration in flight is settled but for the requests that it finishes */
+  ds_sched_view v;       /* clock, counters and lists: kept in the form in which a policy sees them */
+  ds_plan plan;          /* the policy's last one; its arrays grow in make_room */
+  int64_t end_ns, wake_ns;
+  uint64_t planned_at;   /* iterations completed at the last plan */
+  uint32_t queue_tail;
+  uint32_t phase;        /* iteration modulo block_tokens */
+  uint32_t *need;        /* by phase: decoding requests that need a new block */
+  int64_t ctx_sum;       /* KV tokens that the decode rows will read in the next iteration */
+  ds_kv_pool kv;
+  ds_wheel finish;       /* of decoding requests, by the iteration at which they are done */
+  uint32_t *prefilling;  /* slots in running order */
+  size_t cap_prefilling;
+  uint32_t next_order;
+  ds_current cur;
+  bool *grant_decodes;   /* by grant of the plan: it is a decode row, one token left and output already begun */
+  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants; /* room of it and of the plan's arrays */
+  /* inbox: routed, not yet in the queue */
+  ds_inbox_entry *inbox;
+  size_t inbox_head, n_inbox, cap_inbox;
+  /* static batching: rows that are finished but still in the batch, and those that wait for its end to emit */
+  int64_t held_blocks;
+  uint32_t ended_head;
+  /* blame */
+  int64_t ledger[DS_LEDGER_N];
+  int64_t kv_wait_ns, kv_wait_since;
+  bool kv_blocked;
+  ds_maxgap maxgap;
+  /* second of the run that the next token falls into */
+  int64_t second_end_ns;
+  ds_second *second;
+  uint32_t second_in_page;
+  int64_t *gap_log;      /* duration of every iteration, when every gap was asked for */
+  size_t cap_gap_log;
+  ds_replica_totals totals;
+  ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
+  ds_wide work_ctx;
+  uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
+  void *policy;
+} ds_replica;
+
+struct ds_sim {
+  ds_run run;
+  const ds_sched_ops *sched;
+  const ds_route_ops *route;
+  ds_sim_options opt;
+  ds_alloc alloc;
+  ds_pricer *pricer;
+  ds_error *err; /* where the call in progress wants its message */
+  bool closed, failed, done;
+  uint32_t block_tokens;
+  int64_t total_blocks;
+  bool unlimited;
+  int64_t api_request_ns, api_token_ns;
+  int64_t least_iteration_ns; /* no iteration is shorter */
+  bool track_gap, has_slo;
+  ds_replica *replica;
+  size_t n_replicas;
+  void *route_state;
+  uint32_t *outstanding, *tournament;
+  ds_heap due;           /* key: earliest time at which a replica's outstanding count may fall; id: replica */
+  uint64_t *due_key;     /* the live key of each replica in it */
+  /* requests in flight */
+  ds_req_view *view;
+  ds_slot *slot;
+  ds_wheel_link *link;
+  size_t cap_link, cap_view, cap_slots, n_slots;
+  uint32_t free_slot;    /* list through view.next */
+  /* closed loop: every request by index, when each arrived, and who is on its way */
+  ds_held *held;
+  int64_t *arrival_ns;
+  size_t cap_held, cap_arrival;
+  ds_heap released;
+  uint64_t next_uncapped;
+  bool started;
+  int64_t lease_until_ns; /* no lease lasts beyond; DS_TIME_NEVER in an open loop */
+  /* fed, not yet routed */
+  ds_request *pending;
+  size_t pending_head, n_pending, cap_pending;
+  uint64_t n_fed, n_routed;
+  int64_t start_ns;      /* first arrival */
+  int64_t horizon_ns;    /* everything before it is known */
+  ds_second *arrival_second;
+  int64_t arrival_second_end_ns;
+  int64_t events_left;
+  /* results */
+  int64_t *ttft_ns, *e2e_ns, *queue_ns;
+  uint32_t *outputs;
+  size_t cap_ttft, cap_e2e, cap_queue, cap_outputs;
+  ds_record *records;
+  size_t cap_records;
+  int64_t *gaps_ns;
+  size_t n_gaps, cap_gaps;
+  ds_gaps itl;
+  ds_seconds seconds;
+  ds_result result;
+  ds_replica_totals *totals;
+  /* log of iterations */
+  uint64_t *log;
+  size_t log_head, n_log, cap_log;
+};
+
+/* replica.c: time */
+ds_status ds_replica_advance(ds_sim *s, ds_replica *r, int64_t until_ns);
+int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r); /* time of its next event; DS_TIME_NEVER */
+/* iteration.c: begin and end of one iteration */
+ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
+ds_status ds_iteration_end(ds_sim *s, ds_replica *r);
+/* lease.c: as many decode iterations as nothing changes. Requests that arrive from horizon_ns on end it; what happens
+ * after until_ns must not be seen yet. */
+ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns);
+/* batch.c: requests between queue, running set and free (the lists themselves: lists.h) */
+ds_status ds_prefilling_insert(ds_sim *s, ds_replica *r, uint32_t slot);
+void ds_prefilling_remove(ds_replica *r, uint32_t slot);
+ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
+uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
+/* finish.c: results */
+ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
+ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
+ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
+/* dispatch.c: arrivals, and which replicas must catch up for them */
+void ds_route_init(ds_sim *s);
+ds_status ds_route_pending(ds_sim *s);
+ds_status ds_route_request(ds_sim *s, const ds_request *a, uint64_t index);
+ds_status ds_advance_in_order(ds_sim *s, int64_t until_ns);
+/* closed.c: arrivals that depend on completions */
+ds_status ds_closed_hold(ds_sim *s, const ds_request *r, size_t n);
+ds_status ds_closed_finished(ds_sim *s, uint64_t index, int64_t finish_ns);
+ds_status ds_closed_run(ds_sim *s);
+/* log.c: --steps */
+ds_status ds_log_step(ds_sim *s, const ds_replica *r, const ds_plan *plan);
+
+/* Clock of time spent with the queue's head blocked on KV. */
+static inline int64_t ds_kv_wait_at(const ds_replica *r, int64_t t_ns) {
+  return r->kv_wait_ns + (r->kv_blocked ? t_ns - r->kv_wait_since : 0);
+}
+
+/* Counters of a decoding request as of now. */
+static inline uint32_t ds_emitted_now(const ds_replica *r, const ds_req_view *v) {
+  return v->emitted + (v->phase == DS_PHASE_DECODE ? (uint32_t)(r->v.iteration - v->since) : 0);
+}
+
+#endif

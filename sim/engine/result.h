@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a run yields: columns per request, totals, histograms. Owned by the ds_sim; valid until it is freed. */
+#ifndef DS_ENGINE_RESULT_H
+#define DS_ENGINE_RESULT_H
+
+#include "base/wide.h"
+#include "cost/memory.h"
+#include "cost/price.h"
+#include "metric/gaps.h"
+#include "metric/seconds.h"
+
+/* Causes of latency; every nanosecond of a request goes to exactly one. Order is that of the output columns. */
+typedef enum ds_cause {
+  DS_CAUSE_CLIENT, DS_CAUSE_API, DS_CAUSE_ADMISSION, DS_CAUSE_RETRY, DS_CAUSE_COLD_START,
+  DS_CAUSE_QUEUE, DS_CAUSE_KV_WAIT, DS_CAUSE_KV_LOAD, DS_CAUSE_PREFILL_OWN, DS_CAUSE_PREFILL_OTHERS,
+  DS_CAUSE_DECODE_MEMORY, DS_CAUSE_DECODE_COMPUTE, DS_CAUSE_COMMUNICATION, DS_CAUSE_HOST,
+  DS_CAUSE_PREEMPTED, DS_CAUSE_TRANSFER, DS_CAUSE_N
+} ds_cause;
+/* client, api, admission, ... as in the columns blame_<cause>_ms. */
+const char *ds_cause_name(ds_cause c);
+
+/* One row per request, only when ds_sim_options.records is set. Times are absolute nanoseconds of the run. */
+typedef struct ds_record {
+  uint64_t index; /* order of arrival in the trace */
+  int64_t arrival_ns, scheduled_ns, first_token_ns, finish_ns;
+  int64_t max_itl_ns; /* 0 when it emitted one token */
+  uint32_t input_tokens, output_tokens, cached_tokens, preemptions, replica;
+  uint32_t n_chunks;  /* gap list entries: see itl_first */
+  uint64_t itl_first; /* index into gaps_ns of its first gap; n = output_tokens - 1 (0 when emitted at once) */
+  int64_t blame_ns[DS_CAUSE_N];
+} ds_record;
+
+typedef struct ds_replica_totals {
+  uint64_t iterations, decode_iterations, leased_iterations, leases;
+  uint64_t prefill_tokens, decode_tokens, recomputed_tokens, preemptions;
+  int64_t busy_ns;          /* iterations in progress */
+  int64_t last_end_ns;
+  ds_wide batch_ns;         /* integral of running rows over busy time */
+  ds_wide kv_block_ns;      /* integral of used blocks over busy time */
+  int64_t kv_peak_blocks;
+  int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
+  int64_t prefill_ns;            /* busy time that prefill tokens added */
+  double flops, bytes;      /* per device */
+} ds_replica_totals;
+
+typedef struct ds_result {
+  uint64_t submitted, completed;
+  uint64_t good;            /* met every per-request limit */
+  uint64_t miss_ttft, miss_tpot, miss_itl, miss_e2e; /* how many broke each limit */
+  uint64_t input_tokens, output_tokens; /* of completed requests */
+  int64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
+  /* Columns in order of arrival, one entry per submitted request. */
+  size_t n;
+  const int64_t *ttft_ns, *e2e_ns, *queue_ns;
+  const int64_t *arrival_ns; /* when they arrived; NULL unless closed_loop: then as fed */
+  const uint32_t *outputs;  /* output tokens; TPOT = (e2e - ttft) / (outputs - 1) */
+  const ds_record *records; /* NULL unless asked for */
+  const int64_t *gaps_ns;   /* NULL unless asked for */
+  const ds_gaps *itl;       /* inter-token gaps of all requests */
+  const ds_seconds *seconds; /* per-second counters */
+  ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
+  uint64_t num_preemptions, recomputed_tokens, cached_tokens;
+  ds_memory memory;
+  uint64_t iterations, decode_iterations, leased_iterations;
+  size_t n_replicas;
+  const ds_replica_totals *replicas;
+} ds_result;
+
+#endif

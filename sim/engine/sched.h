@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The scheduler seam: one file in sim/sched exports one const ds_sched_ops.
+ *
+ * When a replica is free the engine asks the policy for a plan: which requests get how many tokens in the next
+ * iteration. The policy sees a read-only view; the engine checks the plan and applies it, so a wrong policy yields an
+ * error that names the broken rule, never corrupt accounting. A policy never sees the true output length unless its
+ * ops say `oracle`, and then every report says so.
+ *
+ * Decode leases: a plan that says `hold` is kept for as many iterations as nothing changes (no arrival at this replica,
+ * no finish, no shortage of KV); the policy is asked again afterwards, and `steps` tells how many iterations went by. */
+#ifndef DS_ENGINE_SCHED_H
+#define DS_ENGINE_SCHED_H
+
+#include "base/status.h"
+#include "spec/param.h"
+#include "spec/run.h"
+
+#define DS_SLOT_NONE UINT32_MAX
+
+typedef enum ds_phase {
+  DS_PHASE_WAITING,  /* in the queue; no KV */
+  DS_PHASE_PREFILL,  /* running, prompt (or recompute) not complete */
+  DS_PHASE_DECODE,   /* running, needs exactly one new token an iteration */
+  DS_PHASE_HELD,     /* finished, but its row stays in the batch (static batching) */
+  DS_PHASE_DONE
+} ds_phase;
+
+/* What a policy may know of a request. `slot` names it in plans. Read the counters of a decoding request through the
+ * ds_view_ functions: they advance with the replica's iterations and are not rewritten one by one. */
+typedef struct ds_req_view {
+  int64_t arrival_ns;      /* when it entered this replica's queue */
+  uint64_t index;          /* order of arrival in the trace */
+  uint64_t since;          /* PHASE_DECODE: the iteration from which the counters below advance by one each */
+  uint32_t prompt_tokens;
+  uint32_t max_tokens;     /* cap on its output, as far as a scheduler may believe */
+  uint32_t emitted;        /* output tokens so far */
+  uint32_t computed;       /* tokens whose KV is resident */
+  uint32_t blocks;         /* KV blocks held */
+  int32_t priority;        /* lower first */
+  uint32_t true_output;    /* 0 unless the policy declares an oracle */
+  uint32_t next, prev;     /* neighbours in the queue or in the running list; DS_SLOT_NONE at the ends */
+  uint8_t phase;           /* ds_phase */
+  uint8_t admitted_before; /* it was running once and was preempted */
+  uint8_t reserved;        /* its blocks were all taken at admission */
+} ds_req_view;
+
+struct ds_plan;
+
+typedef struct ds_sched_view {
+  int64_t now_ns;
+  uint64_t steps;              /* iterations since the last plan of this replica */
+  const ds_req_view *req;      /* by slot */
+  uint32_t queue_head;         /* first waiting; follow .next */
+  uint32_t running_head, running_tail; /* in order of admission; prefilling and decoding mixed */
+  const uint32_t *prefilling;  /* slots in PHASE_PREFILL, in running order */
+  uint32_t n_queue, n_running, n_prefilling, n_decoding;
+  uint32_t n_held;             /* rows of finished requests still in the batch */
+  int64_t free_blocks, total_blocks;
+  uint32_t block_tokens;
+  int64_t decode_blocks;       /* new blocks that one token for every decoding request takes now */
+  uint64_t iteration;          /* of this replica: decoding requests' counters advance with it */
+  const void *config;          /* the policy's own options */
+  bool prefix_cache;
+  /* Tokens of a waiting request that the prefix cache will still hold, whole blocks, at most known - 1, once the
+   * grants of `so_far` have taken their cached tokens back and `new_blocks` other blocks have been handed out. */
+  uint32_t (*cached_tokens)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks);
+  const void *engine;
+} ds_sched_view;
+
+typedef struct ds_grant {
+  uint32_t slot;
+  uint32_t tokens;         /* prefill tokens; a waiting request is admitted by this */
+  uint32_t cached_tokens;  /* of its known tokens, found in the prefix cache: computed starts there */
+  int64_t reserve_tokens;  /* > 0: hold KV for that many tokens from admission to finish; 0: grow block by block */
+} ds_grant;
+
+typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOCKED_OTHER } ds_blocked;
+
+/* Filled by the policy. The engine owns the arrays and their room (n_running + n_queue entries each). */
+typedef struct ds_plan {
+  bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
+  bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
+  uint32_t n_grants, n_decode, n_preempt;
+  ds_grant *grants;     /* in the order in which the policy served them */
+  uint32_t *decode;
+  uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
+  uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
+  bool hold_finished;   /* rows that finish stay in the batch until all are finished */
+  bool emit_at_end;     /* tokens become visible when the whole batch is finished */
+  int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
+  ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
+} ds_plan;
+
+/* Output tokens so far; tokens that exist (prompt and emitted); tokens with KV; blocks held. */
+static inline uint32_t ds_view_emitted(const ds_sched_view *v, uint32_t slot) {
+  const ds_req_view *r = &v->req[slot];
+  return r->phase == DS_PHASE_DECODE ? r->emitted + (uint32_t)(v->iteration - r->since) : r->emitted;
+}
+static inline uint32_t ds_view_known(const ds_sched_view *v, uint32_t slot) {
+  return v->req[slot].prompt_tokens + ds_view_emitted(v, slot);
+}
+static inline uint32_t ds_view_computed(const ds_sched_view *v, uint32_t slot) {
+  const ds_req_view *r = &v->req[slot];
+  return r->phase == DS_PHASE_DECODE ? r->computed + (uint32_t)(v->iteration - r->since) : r->computed;
+}
+static inline uint32_t ds_view_blocks(const ds_sched_view *v, uint32_t slot) {
+  const ds_req_view *r = &v->req[slot];
+  if (r->phase != DS_PHASE_DECODE || r->reserved) return r->blocks;
+  return (ds_view_computed(v, slot) + v->block_tokens - 1) / v->block_tokens;
+}
+
+typedef struct ds_sched_ops {
+  const char *name, *summary, *reference; /* reference: the paper or source file whose behaviour it follows */
+  const ds_param *params;
+  size_t n_params, config_bytes, state_bytes;
+  bool oracle;             /* sees true output lengths */
+  bool reserves;           /* KV cannot run out after admission */
+  const char *engine;      /* engine card (or family) that it runs with when the scenario names none */
+  /* Once per replica, on zeroed state; optional. May complain about options that do not go together. */
+  ds_status (*init)(void *state, const ds_run *run, ds_error *err);
+  /* Can this request ever run on an otherwise empty replica? DS_E_INPUT with the reason if not. Optional. */
+  ds_status (*accepts)(const void *config, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
+                       uint32_t max_tokens, ds_error *err);
+  void (*on_arrival)(void *state, const ds_req_view *r); /* optional */
+  ds_status (*plan)(void *state, const ds_sched_view *v, ds_plan *out);
+  void (*on_finish)(void *state, const ds_req_view *r);  /* optional */
+  /* Where the policy's limits live in its config, for the memory footprint and the memo tables; 0 if it has none. */
+  int64_t (*max_seqs)(const void *config);
+  int64_t (*max_batch_tokens)(const void *config);
+} ds_sched_ops;
+
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What a card of each kind may say: the one table behind reading, overriding, listing and the
+ * cards' own test. */
+#include <math.h>
+
+#include "io/card.h"
+
+const char *const ds_format_names[DS_FMT_N] = {"bf16",    "fp16", "fp8",   "int8",
+                                               "int8-wo", "int4", "mxfp4", "nvfp4"};
+
+#define INTEGER(path, member, least, need, help)                                                   \
+  {                                                                                                \
+    path, DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_model, member), least, 2147483647, need,    \
+        help                                                                                       \
+  }
+#define FLAG(path, member, help)                                                                   \
+  { path, DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_model, member), 0, 0, false, help }
+
+static const ds_card_field model_fields[] = {
+    INTEGER("dimensions.layers", layers, 1, true, "transformer layers"),
+    INTEGER("dimensions.hidden", hidden, 1, true, "width of the residual stream"),
+    INTEGER("dimensions.heads", heads, 1, true, "query heads"),
+    INTEGER("dimensions.kv_heads", kv_heads, 1, true, "key/value heads"),
+    INTEGER("dimensions.head_dim", head_dim, 1, true, "width of a head"),
+    INTEGER("dimensions.ffn", ffn, 1, true, "inner width of the feed-forward layer"),
+    INTEGER("dimensions.mlp_matrices", mlp_matrices, 2, true, "3 gated (SwiGLU), 2 plain"),
+    INTEGER("dimensions.vocab", vocab, 1, true, "tokens in the vocabulary"),
+    INTEGER("dimensions.max_positions", max_positions, 1, false,
+            "longest context that the model was made for"),
+    FLAG("dimensions.tied_embeddings", tied_embeddings, "output layer shares the input embedding"),
+    FLAG("dimensions.qkv_bias", qkv_bias, "query, key and value projections have biases"),
+    FLAG("dimensions.qk_norm", qk_norm, "queries and keys are normalised"),
+    {"weights", DS_FIELD_FORMAT, DS_DIM_NUMBER, offsetof(ds_model, weights), 0, 0, true,
+     "format of the published weights"},
+    {"published_parameters", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_model, published_params),
+     0, 1e15, false, "parameters as published, for the card's own test"},
+};
+
+#define QTY(path, dim, member, least, most, need, help)                                            \
+  { path, DS_FIELD_QUANTITY, dim, offsetof(ds_hw, member), least, most, need, help }
+#define SHARE(path, member, help)      QTY(path, DS_DIM_NUMBER, member, 1e-4, 1, false, help)
+#define FACTOR(path, member, help)     QTY(path, DS_DIM_NUMBER, member, 0, 1e6, false, help)
+#define FIXED_TIME(path, member, help) QTY(path, DS_DIM_TIME, member, 0, 1, false, help)
+#define GEMM(name, index, what)                                                                    \
+  SHARE("efficiencies." name ".ec", gemm[index].ec, what ": share of peak arithmetic"),            \
+      SHARE("efficiencies." name ".em", gemm[index].em, what ": share of memory bandwidth"),       \
+      FIXED_TIME("efficiencies." name ".t0", gemm[index].t0_s, what ": fixed time of a kernel"),   \
+      QTY("efficiencies." name ".p", DS_DIM_NUMBER, gemm[index].p, 1, 100, false,                  \
+          what ": overlap exponent"),                                                              \
+      FACTOR("efficiencies." name ".wh", gemm[index].wh, what ": half-efficiency waves"),          \
+      FACTOR("efficiencies." name ".kh", gemm[index].kh, what ": half-efficiency depth")
+#define DECODE(name, member, what)                                                                 \
+  SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),                \
+      FIXED_TIME("efficiencies." name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
+      FIXED_TIME("efficiencies." name ".c", member.c_s, what ": time per sequence and unit"),      \
+      QTY("efficiencies." name ".p", DS_DIM_NUMBER, member.p, 1, 4, false,                         \
+          what ": overlap exponent: 1, 2 or 4")
+#define PREFILL(name, member, what)                                                                \
+  SHARE("efficiencies." name ".ec", member.ec, what ": share of peak arithmetic"),                 \
+      SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),            \
+      FIXED_TIME("efficiencies." name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
+      FIXED_TIME("efficiencies." name ".ct", member.ct_s,                                          \
+                 what ": time per tile of 128 queries and unit")
+
+static const ds_card_field hardware_fields[] = {
+    QTY("memory", DS_DIM_BYTES, memory_bytes, 1e6, 1e15, true,
+        "device memory that the driver reports"),
+    QTY("memory_bandwidth", DS_DIM_BYTES_PER_S, memory_bytes_per_s, 1e6, 1e18, true,
+        "peak of device memory"),
+    QTY("peak.bf16", DS_DIM_FLOPS_PER_S, peak_flops_per_s[DS_MATH_16], 1e6, 1e21, true,
+        "dense 16-bit peak"),
+    QTY("peak.fp8", DS_DIM_FLOPS_PER_S, peak_flops_per_s[DS_MATH_8], 0, 1e21, false,
+        "dense fp8 peak"),
+    QTY("peak.fp4", DS_DIM_FLOPS_PER_S, peak_flops_per_s[DS_MATH_4], 0, 1e21, false,
+        "dense fp4 peak"),
+    QTY("peak.int8", DS_DIM_FLOPS_PER_S, int8_ops_per_s, 0, 1e21, false,
+        "dense 8-bit integer peak"),
+    QTY("units", DS_DIM_NUMBER, units, 1, 1e7, true, "multiprocessors or compute units"),
+    QTY("scale_up_bandwidth", DS_DIM_BYTES_PER_S, scale_up_bytes_per_s, 0, 1e18, false,
+        "NVLink or xGMI, per direction and device"),
+    QTY("nic_bandwidth", DS_DIM_BYTES_PER_S, nic_bytes_per_s, 0, 1e18, false,
+        "network, per device"),
+    QTY("host_bandwidth", DS_DIM_BYTES_PER_S, host_bytes_per_s, 0, 1e18, false,
+        "to host memory, per direction"),
+    QTY("power", DS_DIM_POWER, power_w, 0, 1e6, false, "design power"),
+    QTY("idle_power", DS_DIM_POWER, idle_power_w, 0, 1e6, false, "power when idle"),
+    QTY("price", DS_DIM_PRICE, price_usd_per_h, 0, 1e6, false, "per device and hour"),
+    QTY("price.low", DS_DIM_PRICE, price_low_usd_per_h, 0, 1e6, false, "cheapest offers"),
+    QTY("price.high", DS_DIM_PRICE, price_high_usd_per_h, 0, 1e6, false, "dearest offers"),
+    SHARE("sustained_clock", sustained_clock, "share of peak arithmetic that long runs keep"),
+    GEMM("gemm_bf16", DS_GEMM_BF16, "16-bit matrix products"),
+    GEMM("gemm_fp8", DS_GEMM_FP8, "8-bit matrix products"),
+    GEMM("gemm_nvfp4", DS_GEMM_NVFP4, "4-bit matrix products"),
+    GEMM("gemm_int4", DS_GEMM_INT4, "4-bit weights, 16-bit products"),
+    GEMM("gemm_int8_wo", DS_GEMM_INT8_WO, "8-bit weights, 16-bit products"),
+    DECODE("attn_decode_kv16", decode_kv16, "decode attention on 16-bit KV"),
+    DECODE("attn_decode_kv8", decode_kv8, "decode attention on 8-bit KV"),
+    PREFILL("attn_prefill_16", prefill_16, "prefill attention in 16 bit"),
+    PREFILL("attn_prefill_8", prefill_8, "prefill attention in 8 bit"),
+    FIXED_TIME("efficiencies.allreduce.a1", allreduce.a1_s, "one-shot all-reduce: fixed time"),
+    FIXED_TIME("efficiencies.allreduce.b", allreduce.b_s, "all-reduce: time per further device"),
+    SHARE("efficiencies.allreduce.e1", allreduce.e1,
+          "one-shot all-reduce: share of link bandwidth"),
+    FIXED_TIME("efficiencies.allreduce.a2", allreduce.a2_s, "two-shot all-reduce: fixed time"),
+    SHARE("efficiencies.allreduce.e2", allreduce.e2,
+          "two-shot all-reduce: share of link bandwidth"),
+    SHARE("efficiencies.elementwise.em", elementwise_em,
+          "elementwise kernels: share of memory bandwidth"),
+};
+
+#define OVERHEAD(path, member, help)                                                               \
+  { path, DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, member), 0, 10, true, help }
+
+static const ds_card_field engine_fields[] = {
+    OVERHEAD("per_iteration", per_iteration_s,
+             "host time of an iteration that kernels do not hide"),
+    OVERHEAD("per_request", per_request_s, "the same, per running request"),
+    OVERHEAD("small_kernel", small_kernel_s, "fixed time of an elementwise kernel"),
+    OVERHEAD("api_per_request", api_per_request_s, "tokenising and HTTP before the queue"),
+    OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
+};
+
+static const char *const model_texts[] = {"model", "name", "title", "aliases", "sources", "notes"};
+static const char *const hardware_texts[] = {"hardware", "name",    "title", "vendor",
+                                             "aliases",  "sources", "notes"};
+static const char *const engine_texts[] = {"engine",  "name", "family",  "title",
+                                           "aliases", "date", "sources", "notes"};
+
+#define LEN(a) (sizeof(a) / sizeof((a)[0]))
+const ds_card_schema ds_card_schemas[DS_CARD_KINDS] = {
+    {"model", "models", model_fields, LEN(model_fields), model_texts, LEN(model_texts)},
+    {"hardware", "hwprofiles", hardware_fields, LEN(hardware_fields), hardware_texts,
+     LEN(hardware_texts)},
+    {"engine", "models/engines", engine_fields, LEN(engine_fields), engine_texts,
+     LEN(engine_texts)},
+};

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "io/diag.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* Messages quote the input: a stray escape sequence must not reach a terminal, nor a cut fall
+ * inside a character. */
+static void tidy(char *s, size_t cap) {
+  size_t n = strlen(s);
+  for (size_t i = 0; i < n; ++i) {
+    unsigned char c = (unsigned char)s[i];
+    if (c < 0x20 || c == 0x7f) s[i] = '?';
+  }
+  if (n + 1 < cap) return;
+  size_t lead = n;
+  while (lead > 0 && ((unsigned char)s[lead - 1] & 0xc0) == 0x80) --lead;
+  if (lead == 0) return;
+  unsigned char c = (unsigned char)s[lead - 1];
+  size_t want = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+  if (n - lead < want) s[lead - 1] = '\0';
+}
+
+bool ds_diag_set(ds_diag *d, ds_exit exit, const char *file, int64_t line, int64_t column,
+                 const char *fmt, ...) {
+  va_list ap;
+  d->exit = exit;
+  d->line = line;
+  d->column = column;
+  d->expected[0] = d->hint[0] = '\0';
+  snprintf(d->file, sizeof d->file, "%s", file ? file : "");
+  tidy(d->file, sizeof d->file);
+  va_start(ap, fmt);
+  vsnprintf(d->text, sizeof d->text, fmt, ap);
+  va_end(ap);
+  tidy(d->text, sizeof d->text);
+  return false;
+}
+
+void ds_diag_expected(ds_diag *d, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(d->expected, sizeof d->expected, fmt, ap);
+  va_end(ap);
+  tidy(d->expected, sizeof d->expected);
+}
+
+void ds_diag_hint(ds_diag *d, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(d->hint, sizeof d->hint, fmt, ap);
+  va_end(ap);
+  tidy(d->hint, sizeof d->hint);
+}
+
+void ds_diag_print(const ds_diag *d, FILE *out) {
+  fputs("dryserve: ", out);
+  if (d->file[0] != '\0') {
+    fputs(d->file, out);
+    if (d->line > 0) fprintf(out, ":%lld", (long long)d->line);
+    if (d->line > 0 && d->column > 0) fprintf(out, ":%lld", (long long)d->column);
+    fputs(": ", out);
+  }
+  fprintf(out, "%s\n", d->text);
+  if (d->expected[0] != '\0') fprintf(out, "  expected %s\n", d->expected);
+  if (d->hint[0] != '\0') fprintf(out, "  %s\n", d->hint);
+}
+
+#define NEAREST_MAX 63
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Optimal string alignment: insert, delete, replace, or swap two neighbours; letters match without
+ * regard to case. */
+static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb) {
+  size_t row[3][NEAREST_MAX + 1];
+  for (size_t j = 0; j <= nb; ++j) row[0][j] = j;
+  size_t *before = row[2], *last = row[0], *now = row[1];
+  for (size_t i = 1; i <= na; ++i) {
+    now[0] = i;
+    for (size_t j = 1; j <= nb; ++j) {
+      int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+      size_t best = least(least(last[j] + 1, now[j - 1] + 1), last[j - 1] + (x != y));
+      if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
+          y == tolower((unsigned char)a[i - 2]))
+        best = least(best, before[j - 2] + 1);
+      now[j] = best;
+    }
+    size_t *spare = before;
+    before = last;
+    last = now;
+    now = spare;
+  }
+  return last[nb];
+}
+
+static bool starts_with_word(const char *candidate, const char *word, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (tolower((unsigned char)candidate[i]) != tolower((unsigned char)word[i])) return false;
+  return true;
+}
+
+const char *ds_nearest(const char *word, const char *const *candidates, size_t n) {
+  size_t len = strlen(word);
+  if (len == 0 || len > NEAREST_MAX) return NULL;
+  size_t limit = len <= 2 ? 1 : len <= 7 ? 2 : 3, best = limit + 1;
+  const char *found = NULL, *begun = NULL;
+  for (size_t i = 0; i < n; ++i) {
+    size_t m = strlen(candidates[i]);
+    if (m > NEAREST_MAX) continue;
+    if (len >= 3 && m > len && !begun && starts_with_word(candidates[i], word, len))
+      begun = candidates[i];
+    size_t dist = edit_distance(word, len, candidates[i], m);
+    if (dist < best && dist < len) {
+      best = dist;
+      found = candidates[i];
+    }
+  }
+  return found && best <= limit ? found : begun;
+}

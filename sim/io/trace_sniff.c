@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What kind of file is this? By content, never by name: users rename files, and public traces are
+ * often a Git LFS pointer or an error page where the data should be. */
+#include "io/trace_source.h"
+
+#include <string.h>
+
+#define LOOK_BYTES 4096
+
+static const char wanted[] = "an Azure CSV or a native JSONL trace";
+
+typedef struct sign {
+  const char *text; /* found anywhere in the first line */
+  const char *what;
+} sign;
+
+/* In this order: the first that is found decides. */
+static const sign csv_signs[] = {
+    {"Request tokens", "a BurstGPT trace (column \"Request tokens\")"},
+    {"arrival_time_us", "a BLIS TraceV2 trace (column arrival_time_us)"},
+    {"num_prefill_tokens", "a Vidur trace (column num_prefill_tokens)"},
+    {"arrived_at", "a Vidur trace (column arrived_at)"},
+    {"prompt_size", "a Splitwise-sim trace (column prompt_size)"},
+    {",Gamma,", "a ServeGen client file"},
+    {",Weibull,", "a ServeGen client file"},
+    {"trace_version:", "the header of a BLIS TraceV2 trace"}};
+static const sign json_signs[] = {
+    {"\"chat_id\"", "a Qwen-Bailian trace (key chat_id)"},
+    {"dynamo.request.trace", "a Dynamo request trace"},
+    {"\"sub_requests\"", "an LLMServingSim trace (key sub_requests)"},
+    {"\"input_toks\"", "an LLMServingSim trace (key input_toks)"},
+    {"\"sys_prompt\"", "a RAGPulse trace (key sys_prompt)"},
+    {"\"hash_id_scope\"", "a Weka (kv-cache-tester) session (key hash_id_scope)"},
+    {"\"input_tokens_total\"", "a TraceLab trace (key input_tokens_total)"},
+    {"\"ttfts\"", "a result file of vLLM's benchmark (key ttfts)"},
+    {"\"request_throughput\"", "a result file of vLLM's benchmark (key request_throughput)"},
+    {"\"resourceSpans\"", "OpenTelemetry spans (key resourceSpans)"},
+    {"\"prompt_tokens\"", "a request log (key prompt_tokens)"},
+    {"\"conversations\"", "a ShareGPT file (key conversations)"},
+    {"\"input_length\"", "a Mooncake trace (key input_length)"},
+    {"\"hash_ids\"", "a Mooncake trace (key hash_ids)"}};
+static const struct {
+  const char *magic;
+  size_t bytes, offset;
+  const char *what;
+} binaries[] = {{"PK\x03\x04", 4, 0, "a zip archive"},
+                {"PAR1", 4, 0, "a Parquet file"},
+                {"SQLite format 3", 15, 0, "an SQLite file"},
+                {"BZh", 3, 0, "a bzip2 file"},
+                {"\xfd"
+                 "7zXZ",
+                 5, 0, "an xz file"},
+                {"7z\xbc\xaf", 4, 0, "a 7-Zip archive"},
+                {"\x7f"
+                 "ELF",
+                 4, 0, "a program"},
+                {"%PDF", 4, 0, "a PDF file"},
+                {"\x89PNG", 4, 0, "a picture"},
+                {"\x1f\x8b", 2, 0, "gzip data inside gzip data"},
+                {"ustar", 5, 257, "a tar archive"},
+                {"\xff\xfe", 2, 0, "UTF-16 text"},
+                {"\xfe\xff", 2, 0, "UTF-16 text"}};
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool contains(const char *s, size_t n, const char *text) {
+  size_t m = strlen(text);
+  for (size_t i = 0; i + m <= n; i++) {
+    size_t j = 0;
+    while (j < m && lower(s[i + j]) == lower(text[j])) j++;
+    if (j == m) return true;
+  }
+  return false;
+}
+
+ds_excerpt ds_excerpt_of(const char *s, size_t bytes) {
+  ds_excerpt e;
+  size_t n = 0, keep = bytes > 40 ? 37 : bytes;
+  e.text[n++] = '"';
+  for (size_t i = 0; i < keep; i++) e.text[n++] = s[i] >= ' ' && s[i] <= '~' ? s[i] : '?';
+  if (keep < bytes) {
+    memcpy(e.text + n, "...", 3);
+    n += 3;
+  }
+  e.text[n++] = '"';
+  e.text[n] = '\0';
+  return e;
+}
+
+static bool refuse(const ds_input *in, ds_diag *d, const char *what, const char *expected) {
+  ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "%s", what);
+  ds_diag_expected(d, "%s", expected);
+  return false;
+}
+
+/* A known format, but none that is read. */
+static bool refuse_format(const ds_input *in, ds_diag *d, const char *what) {
+  ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "%s: this version does not read it", what);
+  ds_diag_expected(d, "%s", wanted);
+  return false;
+}
+
+/* Files that are no text, and text that stands where data should be. */
+static bool no_trace_at_all(const ds_input *in, const char *s, size_t n, ds_diag *d) {
+  if (n == 0) return refuse(in, d, "the file is empty", wanted);
+  for (size_t i = 0; i < DS_ARRAY_LEN(binaries); i++) {
+    size_t end = binaries[i].offset + binaries[i].bytes;
+    if (n >= end && memcmp(s + binaries[i].offset, binaries[i].magic, binaries[i].bytes) == 0) {
+      return refuse(in, d, binaries[i].what, wanted);
+    }
+  }
+  size_t odd = 0;
+  for (size_t i = 0; i < n; i++)
+    odd += (unsigned char)s[i] < ' ' && s[i] != '\n' && s[i] != '\r' && s[i] != '\t';
+  if (memchr(s, '\0', n) != NULL || odd * 20 > n) return refuse(in, d, "a binary file", wanted);
+  static const char lfs[] = "version https://git-lfs.github.com/spec/";
+  if (n >= sizeof lfs - 1 && memcmp(s, lfs, sizeof lfs - 1) == 0) {
+    refuse(in, d, "a Git LFS pointer, not the data itself",
+           "the file that it points to (git lfs pull)");
+    return false;
+  }
+  return true;
+}
+
+static const char *look_up(const sign *signs, size_t n_signs, const char *s, size_t n) {
+  for (size_t i = 0; i < n_signs; i++) {
+    if (contains(s, n, signs[i].text)) return signs[i].what;
+  }
+  return NULL;
+}
+
+static bool sniff_json(const ds_input *in, const char *s, size_t n, size_t line, const char **found,
+                       ds_diag *d) {
+  *found = "jsonl";
+  if (contains(s, line, "\"arrival_ns\"")) return true;
+  const char *other = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, line);
+  /* One object over many lines: its keys are further down. */
+  if (other == NULL && line < n && !contains(s, line, "}")) {
+    other = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
+    if (other == NULL)
+      return refuse(in, d, "a JSON document over several lines", "one JSON object a line");
+  }
+  if (other == NULL && contains(s, line, "\"input_tokens\"") && contains(s, line, "\"timestamp\""))
+    other = "a Mooncake trace (key timestamp)";
+  return other == NULL || refuse_format(in, d, other);
+}
+
+static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char **found,
+                      ds_diag *d) {
+  *found = "azure";
+  if (contains(s, line, "ContextTokens") || contains(s, line, "GeneratedTokens")) return true;
+  const char *other = look_up(csv_signs, DS_ARRAY_LEN(csv_signs), s, line);
+  if (other != NULL) return refuse_format(in, d, other);
+  int64_t ns;
+  ds_excerpt e = ds_excerpt_of(s, line);
+  if (line >= 16 && ds_stamp_minute(s, &ns) == NULL) {
+    ds_diag_set(d, DS_EXIT_INPUT, in->name, 1, 1, "no header line: the file begins with %s",
+                e.text);
+    ds_diag_expected(d, "the header TIMESTAMP,ContextTokens,GeneratedTokens");
+    return false;
+  }
+  if (contains(s, line, "timestamp,")) return true; /* let the reader say which column is missing */
+  ds_diag_set(d, DS_EXIT_INPUT, in->name, 1, 1, "not a trace in a known format: it begins with %s",
+              e.text);
+  ds_diag_expected(d, "the CSV header TIMESTAMP,ContextTokens,GeneratedTokens, or a JSON object "
+                      "per line with arrival_ns, "
+                      "input_tokens, output_tokens");
+  return false;
+}
+
+bool ds_trace_sniff(ds_input *in, const char *format, const char **found, ds_diag *d) {
+  *found = NULL;
+  if (format[0] != '\0' && strcmp(format, "azure") != 0 && strcmp(format, "jsonl") != 0) {
+    static const char *const known[] = {"azure", "jsonl"};
+    ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "unknown trace format \"%.31s\"", format);
+    ds_diag_expected(d, "azure or jsonl");
+    const char *near = ds_nearest(format, known, DS_ARRAY_LEN(known));
+    if (near != NULL) ds_diag_hint(d, "did you mean %s?", near);
+    return false;
+  }
+  if (!ds_input_peek(in, LOOK_BYTES, d)) return false;
+  if (in->end - in->at >= 3 && memcmp(in->at, "\xef\xbb\xbf", 3) == 0) in->at += 3;
+  size_t n = (size_t)(in->end - in->at);
+  if (n > LOOK_BYTES) n = LOOK_BYTES;
+  const char *s = in->at;
+  if (!no_trace_at_all(in, s, n, d)) return false;
+  while (n > 0 && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n')) {
+    s++;
+    n--;
+  }
+  if (n == 0) return refuse(in, d, "nothing but blank lines", wanted);
+  if (*s == '<') {
+    bool html = contains(s, n, "<html") || contains(s, n, "<!doctype html");
+    return refuse(in, d, html ? "an HTML page, not a trace" : "an XML document, not a trace",
+                  "the raw file itself, not the page that shows it");
+  }
+  if (format[0] != '\0') {
+    *found = strcmp(format, "azure") == 0 ? "azure" : "jsonl";
+    return true;
+  }
+  const char *end = memchr(s, '\n', n);
+  size_t line = end != NULL ? (size_t)(end - s) : n;
+  if (line > 0 && s[line - 1] == '\r') line--;
+  if (*s == '[') {
+    const char *other = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
+    return other != NULL ? refuse_format(in, d, other)
+                         : refuse(in, d, "a JSON array", "one JSON object a line");
+  }
+  return *s == '{' ? sniff_json(in, s, n, line, found, d) : sniff_csv(in, s, line, found, d);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "report/requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/json_writer.h"
+#include "report/numbers.h"
+
+/* Rows come in order of the trace whatever order the engine keeps its records in. */
+static int by_index(const void *a, const void *b) {
+  const ds_record *const *x = a, *const *y = b;
+  return ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
+}
+
+static const ds_record **in_order(const ds_result *r) {
+  const ds_record **rows = malloc((r->n + 1) * sizeof *rows);
+  if (rows == NULL) return NULL;
+  bool sorted = true;
+  for (size_t i = 0; i < r->n; i++) {
+    rows[i] = &r->records[i];
+    sorted = sorted && (i == 0 || rows[i - 1]->index < rows[i]->index);
+  }
+  if (!sorted) qsort(rows, r->n, sizeof *rows, by_index);
+  return rows;
+}
+
+/* TPOT is a quotient, unlike the times: rounded to the nanosecond, half up. */
+static int64_t tpot_ns(const ds_record *q) {
+  int64_t n = (int64_t)q->output_tokens - 1, d = q->finish_ns - q->first_token_ns;
+  return d / n + (2 * (d % n) >= n);
+}
+
+static void csv_cell(ds_outfile *out, const char *text) {
+  if (strpbrk(text, ",\"\r\n") == NULL) {
+    ds_out_text(out, text);
+    return;
+  }
+  ds_out_bytes(out, "\"", 1);
+  for (const char *c = text; *c != '\0'; c++) {
+    if (*c == '"') ds_out_bytes(out, "\"", 1);
+    ds_out_bytes(out, c, 1);
+  }
+  ds_out_bytes(out, "\"", 1);
+}
+
+static void csv_header(ds_outfile *out) {
+  ds_out_text(out, "id,session,class,arrival_s,input_tokens,output_tokens,cached_tokens,status,"
+                   "replica,scheduled_s,"
+                   "first_token_s,finish_s,ttft_ms,tpot_ms,e2el_ms,max_itl_ms,preemptions");
+  for (int c = 0; c < DS_CAUSE_N; c++)
+    ds_out_printf(out, ",blame_%s_ms", ds_cause_name((ds_cause)c));
+  ds_out_text(out, "\n");
+}
+
+static char *put_cell_u64(char *p, uint64_t v) {
+  *p++ = ',';
+  return p + ds_put_u64(p, v);
+}
+static char *put_cell_time(char *p, int64_t ns, int digits) {
+  *p++ = ',';
+  return p + ds_put_decimal(p, ns, digits);
+}
+
+static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *class_name) {
+  csv_cell(out, id);
+  ds_out_text(out, ",,");
+  csv_cell(out, class_name);
+  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
+  p = put_cell_time(p, q->arrival_ns, 9);
+  p = put_cell_u64(p, q->input_tokens);
+  p = put_cell_u64(p, q->output_tokens);
+  p = put_cell_u64(p, q->cached_tokens);
+  memcpy(p, ",ok", 3);
+  p = put_cell_u64(p + 3, q->replica);
+  p = put_cell_time(p, q->scheduled_ns, 9);
+  p = put_cell_time(p, q->first_token_ns, 9);
+  p = put_cell_time(p, q->finish_ns, 9);
+  p = put_cell_time(p, q->first_token_ns - q->arrival_ns, 6);
+  if (q->output_tokens > 1)
+    p = put_cell_time(p, tpot_ns(q), 6);
+  else
+    *p++ = ',';
+  p = put_cell_time(p, q->finish_ns - q->arrival_ns, 6);
+  p = put_cell_time(p, q->max_itl_ns, 6);
+  p = put_cell_u64(p, q->preemptions);
+  for (int c = 0; c < DS_CAUSE_N; c++) p = put_cell_time(p, q->blame_ns[c], 6);
+  *p++ = '\n';
+  ds_out_used(out, (size_t)(p - start));
+}
+
+/* Columns after the status that only a request that ran has. */
+#define CSV_EMPTY ",,,,,,,,,"
+
+static void csv_rejected(ds_outfile *out, const ds_rejected *q, const char *id,
+                         const char *class_name) {
+  csv_cell(out, id);
+  ds_out_text(out, ",,");
+  csv_cell(out, class_name);
+  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
+  p = put_cell_time(p, q->request.arrival_ns, 9);
+  p = put_cell_u64(p, q->request.input_tokens);
+  p = put_cell_u64(p, q->request.output_tokens);
+  ds_out_used(out, (size_t)(p - start));
+  ds_out_text(out, ",0,rejected" CSV_EMPTY);
+  for (int c = 0; c < DS_CAUSE_N; c++) ds_out_bytes(out, ",", 1);
+  ds_out_text(out, "\n");
+}
+
+bool ds_requests_csv(ds_outfile *out, const ds_drive *drive, const char *class_name) {
+  const ds_result *r = drive->result;
+  const ds_record **rows = in_order(r);
+  if (rows == NULL) return false;
+  csv_header(out);
+  const ds_oversize *o = &drive->oversize;
+  size_t away = 0;
+  for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
+    uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
+    for (; away < o->n && o->rejected[away].index < index; away++)
+      csv_rejected(out, &o->rejected[away], ds_trace_id(drive->trace, o->rejected[away].index),
+                   class_name);
+    if (i < r->n) csv_row(out, rows[i], ds_trace_id(drive->trace, index), class_name);
+  }
+  free(rows);
+  return true;
+}
+
+static char *put_text(char *p, const char *text) {
+  size_t n = strlen(text);
+  memcpy(p, text, n);
+  return p + n;
+}
+static char *put_field_u64(char *p, const char *name, uint64_t v) {
+  p = put_text(p, name);
+  return p + ds_put_u64(p, v);
+}
+static char *put_field_time(char *p, const char *name, int64_t ns, int digits) {
+  p = put_text(p, name);
+  return p + ds_put_decimal(p, ns, digits);
+}
+
+void ds_request_id_json(ds_outfile *out, const ds_drive *drive, uint64_t trace_index) {
+  if (ds_trace_has_ids(drive->trace)) {
+    ds_json_quote(out, ds_trace_id(drive->trace, trace_index));
+    return;
+  }
+  char *p = ds_out_room(out, DS_NUMBER_BYTES);
+  ds_out_used(out, ds_put_u64(p, trace_index));
+}
+
+static void jsonl_gaps(ds_outfile *out, const ds_result *r, const ds_record *q) {
+  ds_out_text(out, ",\"itl_ms\":[");
+  for (uint64_t i = 0; i < q->n_chunks && r->gaps_ns != NULL; i++) {
+    char *p = ds_out_room(out, DS_NUMBER_BYTES), *end = p;
+    if (i > 0) *end++ = ',';
+    end += ds_put_decimal(end, r->gaps_ns[q->itl_first + i], 6);
+    ds_out_used(out, (size_t)(end - p));
+  }
+  ds_out_text(out, "]}\n");
+}
+
+static void jsonl_begin(ds_outfile *out, const ds_drive *drive, uint64_t trace_index,
+                        const char *class_name) {
+  ds_out_text(out, "{\"id\":");
+  ds_request_id_json(out, drive, trace_index);
+  ds_out_text(out, ",\"session\":null,\"class\":");
+  if (class_name[0] != '\0')
+    ds_json_quote(out, class_name);
+  else
+    ds_out_text(out, "null");
+}
+
+static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q,
+                      uint64_t trace_index, const char *class_name) {
+  jsonl_begin(out, drive, trace_index, class_name);
+  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
+  p = put_field_time(p, ",\"arrival_s\":", q->arrival_ns, 9);
+  p = put_field_u64(p, ",\"input_tokens\":", q->input_tokens);
+  p = put_field_u64(p, ",\"output_tokens\":", q->output_tokens);
+  p = put_field_u64(p, ",\"cached_tokens\":", q->cached_tokens);
+  p = put_field_u64(p, ",\"status\":\"ok\",\"replica\":", q->replica);
+  p = put_field_time(p, ",\"scheduled_s\":", q->scheduled_ns, 9);
+  p = put_field_time(p, ",\"first_token_s\":", q->first_token_ns, 9);
+  p = put_field_time(p, ",\"finish_s\":", q->finish_ns, 9);
+  p = put_field_time(p, ",\"ttft_ms\":", q->first_token_ns - q->arrival_ns, 6);
+  if (q->output_tokens > 1)
+    p = put_field_time(p, ",\"tpot_ms\":", tpot_ns(q), 6);
+  else
+    p = put_text(p, ",\"tpot_ms\":null");
+  p = put_field_time(p, ",\"e2el_ms\":", q->finish_ns - q->arrival_ns, 6);
+  p = put_field_time(p, ",\"max_itl_ms\":", q->max_itl_ns, 6);
+  p = put_field_u64(p, ",\"preemptions\":", q->preemptions);
+  ds_out_used(out, (size_t)(p - start));
+  for (int c = 0; c < DS_CAUSE_N; c++) {
+    p = start = ds_out_room(out, DS_OUT_ROOM);
+    p = put_text(p, ",\"blame_");
+    p = put_text(p, ds_cause_name((ds_cause)c));
+    p = put_field_time(p, "_ms\":", q->blame_ns[c], 6);
+    ds_out_used(out, (size_t)(p - start));
+  }
+  jsonl_gaps(out, drive->result, q);
+}
+
+static void jsonl_rejected(ds_outfile *out, const ds_drive *drive, const ds_rejected *q,
+                           const char *class_name) {
+  jsonl_begin(out, drive, q->index, class_name);
+  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
+  p = put_field_time(p, ",\"arrival_s\":", q->request.arrival_ns, 9);
+  p = put_field_u64(p, ",\"input_tokens\":", q->request.input_tokens);
+  p = put_field_u64(p, ",\"output_tokens\":", q->request.output_tokens);
+  ds_out_used(out, (size_t)(p - start));
+  static const char *const none[] = {"replica",  "scheduled_s", "first_token_s",
+                                     "finish_s", "ttft_ms",     "tpot_ms",
+                                     "e2el_ms",  "max_itl_ms",  "preemptions"};
+  ds_out_text(out, ",\"cached_tokens\":0,\"status\":\"rejected\"");
+  for (size_t i = 0; i < DS_ARRAY_LEN(none); i++) ds_out_printf(out, ",\"%s\":null", none[i]);
+  for (int c = 0; c < DS_CAUSE_N; c++)
+    ds_out_printf(out, ",\"blame_%s_ms\":null", ds_cause_name((ds_cause)c));
+  ds_out_text(out, ",\"itl_ms\":[]}\n");
+}
+
+bool ds_requests_jsonl(ds_outfile *out, const ds_drive *drive, const char *class_name) {
+  const ds_result *r = drive->result;
+  const ds_record **rows = in_order(r);
+  if (rows == NULL) return false;
+  const ds_oversize *o = &drive->oversize;
+  size_t away = 0;
+  for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
+    uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
+    for (; away < o->n && o->rejected[away].index < index; away++)
+      jsonl_rejected(out, drive, &o->rejected[away], class_name);
+    if (i < r->n) jsonl_row(out, drive, rows[i], index, class_name);
+  }
+  free(rows);
+  return true;
+}

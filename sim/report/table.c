@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The table of metrics for people: latencies, throughputs, memory, load. */
+#include <string.h>
+
+#include "report/numbers.h"
+#include "report/report.h"
+
+#define LABEL 14
+#define CELL  13
+
+static void cells(ds_outfile *out, const char *label, const double *v, size_t n) {
+  ds_out_printf(out, "%-*s", LABEL, label);
+  for (size_t i = 0; i < n; i++) {
+    char text[DS_NUMBER_BYTES];
+    ds_put_short(text, v[i]);
+    ds_out_printf(out, "%*s", CELL, text);
+  }
+  ds_out_text(out, "\n");
+}
+
+static void header(ds_outfile *out, const char *label, const char *const *names, size_t n) {
+  ds_out_printf(out, "%-*s", LABEL, label);
+  for (size_t i = 0; i < n; i++) ds_out_printf(out, "%*s", CELL, names[i]);
+  ds_out_text(out, "\n");
+}
+
+static void latency(ds_outfile *out, const char *label, const ds_dist *d) {
+  double v[] = {d->mean, d->p50, d->p90, d->p95, d->p99};
+  cells(out, label, v, DS_ARRAY_LEN(v));
+}
+
+static void latencies(ds_outfile *out, const ds_summary *s) {
+  static const char *const names[] = {"mean", "p50", "p90", "p95", "p99"};
+  header(out, "latency, ms", names, DS_ARRAY_LEN(names));
+  latency(out, "TTFT", &s->ttft);
+  latency(out, "TPOT", &s->tpot);
+  latency(out, "ITL", &s->itl);
+  latency(out, "E2E", &s->e2el);
+}
+
+static void throughput(ds_outfile *out, const ds_summary *s) {
+  static const char *const names[] = {"requests", "input tok", "output tok", "total tok"};
+  header(out, "per second", names, DS_ARRAY_LEN(names));
+  double v[] = {s->request_throughput, s->input_throughput, s->output_throughput,
+                s->total_throughput};
+  cells(out, "system", v, DS_ARRAY_LEN(v));
+  for (size_t i = 0; i < DS_ARRAY_LEN(v); i++) v[i] /= (double)s->gpus;
+  cells(out, "per GPU", v, DS_ARRAY_LEN(v));
+}
+
+static void memory(ds_outfile *out, const ds_report *r) {
+  const ds_run *run = &r->scenario->run;
+  const ds_memory *m = &r->drive->result->memory;
+  char weights[DS_NUMBER_BYTES], blocks[DS_NUMBER_BYTES], text[320];
+  ds_put_short(weights, m->weight_bytes / 1e9);
+  size_t n = 0;
+  if (run->cost_tier != DS_COST_LINEAR)
+    n = (size_t)snprintf(text, sizeof text, "weights %s GB a GPU; ", weights);
+  if (!r->summary->kv_known) {
+    snprintf(text + n, sizeof text - n, "KV unlimited");
+  } else {
+    ds_put_count(blocks, (uint64_t)m->kv_blocks);
+    snprintf(text + n, sizeof text - n,
+             "KV %s blocks of %lld tokens a replica (%s), at most %.0f %% in use", blocks,
+             (long long)run->pool.kv_block_tokens, run->pool.kv_blocks == 0 ? "auto" : "given",
+             100 * r->summary->kv_max);
+  }
+  ds_wrapped(out, "memory", text);
+}
+
+static void load(ds_outfile *out, const ds_report *r) {
+  const ds_summary *s = r->summary;
+  char batch[DS_NUMBER_BYTES], tokens[DS_NUMBER_BYTES], most[DS_NUMBER_BYTES],
+      completed[DS_NUMBER_BYTES], text[400], preempted[DS_NUMBER_BYTES], again[DS_NUMBER_BYTES],
+      duration[DS_NUMBER_BYTES];
+  ds_put_short(batch, s->batch_mean);
+  ds_put_short(tokens, s->tokens_per_step);
+  ds_put_count(most, s->flow.max_concurrent);
+  ds_put_count(completed, s->completed);
+  ds_put_short(duration, s->duration_s);
+  ds_put_count(preempted, r->drive->result->num_preemptions);
+  ds_put_count(again, r->drive->result->recomputed_tokens);
+  int n = snprintf(text, sizeof text,
+                   "%s requests in %s s, at most %s at a time; mean batch %s, %s tokens a step; "
+                   "GPUs busy %.0f %%",
+                   completed, duration, most, batch, tokens, 100 * s->busy_fraction);
+  if (r->drive->result->num_preemptions > 0 && n > 0 && (size_t)n < sizeof text)
+    snprintf(text + n, sizeof text - (size_t)n, "; %s preemptions, %s tokens computed again",
+             preempted, again);
+  ds_wrapped(out, "load", text);
+}
+
+static bool any_interval(const ds_summary *s) {
+  for (size_t i = 0; i < s->n_verdicts; i++)
+    if (s->verdict[i].has_interval) return true;
+  return false;
+}
+
+void ds_table(ds_outfile *out, const ds_report *r) {
+  ds_out_text(out, "\n");
+  latencies(out, r->summary);
+  ds_out_text(out, "\n");
+  throughput(out, r->summary);
+  ds_out_text(out, "\n");
+  memory(out, r);
+  load(out, r);
+  if (any_interval(r->summary))
+    ds_wrapped(
+        out, "note",
+        "[low, high] holds the percentile with 95 %, judged from this run's requests as if they "
+        "were independent");
+}

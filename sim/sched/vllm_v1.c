@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/* vLLM V1: one token budget for everybody, running requests first, then the queue.
+ *
+ * Every request simply needs its known tokens less its computed ones: one for a decode, a chunk for a prompt. Running
+ * requests are served in order of admission; when KV runs short the last running one is preempted by recompute and goes
+ * to the front of the queue; a step that preempted admits nobody. The queue is served first come first served, and its
+ * head blocks. Source: vllm-project/vllm v1/core/sched/scheduler.py (schedule, _preempt_request),
+ * v1/core/kv_cache_manager.py (allocate_slots), read in commits of 2026. Options that changed between versions:
+ * full_sequence_must_fit (false: before late 2026), watermark_blocks, long_prefill_token_threshold, prefix cache. */
+#include "engine/sched.h"
+
+#include "base/num.h"
+
+typedef struct config {
+  int64_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, watermark_blocks, scheduling_policy;
+  bool enable_chunked_prefill, full_sequence_must_fit, async_scheduling;
+} config;
+
+static const char *const policies[] = {"fcfs", NULL};
+
+static const ds_param params[] = {
+    {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 1024, NULL,
+     "most requests running at once"},
+    {"max_num_batched_tokens", DS_PARAM_INT, offsetof(config, max_num_batched_tokens), 1, 1 << 24, 2048, 8192, NULL,
+     "tokens of one iteration, prompt and decode together"},
+    {"enable_chunked_prefill", DS_PARAM_BOOL, offsetof(config, enable_chunked_prefill), 0, 0, 1, 1, NULL,
+     "split prompts that exceed the budget over several iterations"},
+    {"long_prefill_token_threshold", DS_PARAM_INT, offsetof(config, long_prefill_token_threshold), 0, 1 << 24, 0, 0, NULL,
+     "most prompt tokens of one request in one iteration; 0: no limit"},
+    {"full_sequence_must_fit", DS_PARAM_BOOL, offsetof(config, full_sequence_must_fit), 0, 0, 1, 1, NULL,
+     "admit only when the whole known sequence fits in free KV (late 2026), not just its first chunk"},
+    {"watermark_blocks", DS_PARAM_INT, offsetof(config, watermark_blocks), 0, 1 << 30, 0, 0, NULL,
+     "blocks that must stay free when a request is admitted beside others"},
+    {"scheduling_policy", DS_PARAM_CHOICE, offsetof(config, scheduling_policy), 0, 0, 0, 0, policies,
+     "order of the queue"},
+    {"async_scheduling", DS_PARAM_BOOL, offsetof(config, async_scheduling), 0, 0, 0, 0, NULL,
+     "plan the next iteration while one runs; only false in this version"},
+};
+
+static ds_status init(void *state, const ds_run *run, ds_error *err) {
+  (void)state;
+  const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
+  if (c->async_scheduling) {
+    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.async_scheduling: this version models false only");
+  }
+  return DS_OK;
+}
+
+static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
+                         uint32_t max_tokens, ds_error *err) {
+  const config *c = cfg;
+  (void)pool, (void)total_blocks, (void)max_tokens;
+  int64_t longest = (int64_t)prompt + output - 1; /* a recompute covers what was emitted, too */
+  if (c->enable_chunked_prefill || longest <= c->max_num_batched_tokens) return DS_OK;
+  ds_error_begin(err, DS_E_INPUT, "without chunked prefill a request of ");
+  ds_error_int(err, longest);
+  ds_error_text(err, " tokens (prompt and what a recompute adds) exceeds max_num_batched_tokens ");
+  ds_error_int(err, c->max_num_batched_tokens);
+  return DS_E_INPUT;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* What is left while a plan is made. */
+typedef struct budget {
+  int64_t tokens, blocks;
+} budget;
+
+static int64_t wanted(const config *c, const ds_sched_view *v, uint32_t slot) {
+  int64_t n = (int64_t)ds_view_known(v, slot) - ds_view_computed(v, slot);
+  if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
+  return n;
+}
+
+static int64_t blocks_for(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
+  return ds_div_up((int64_t)ds_view_computed(v, slot) + tokens, v->block_tokens) - ds_view_blocks(v, slot);
+}
+
+static void give(ds_plan *out, budget *b, uint32_t slot, int64_t tokens, int64_t blocks) {
+  out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)tokens};
+  b->tokens -= tokens;
+  b->blocks -= blocks;
+}
+
+/* Everybody gets what they want, so the order of the running list does not matter. False: it may. */
+static bool serve_all(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
+  int64_t tokens = b->tokens - v->n_decoding, blocks = b->blocks - v->decode_blocks;
+  if (tokens < 0 || blocks < 0) return false;
+  for (uint32_t i = 0; i < v->n_prefilling; i++) {
+    uint32_t slot = v->prefilling[i];
+    int64_t n = wanted(c, v, slot);
+    bool last = slot == v->running_tail; /* nobody behind it could miss what it takes */
+    if (last && n > tokens) n = tokens;
+    int64_t need = n > 0 ? blocks_for(v, slot, n) : 0;
+    if (n > tokens || need > blocks) {
+      out->n_grants = 0;
+      return false;
+    }
+    if (n == 0) continue;
+    out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n};
+    tokens -= n;
+    blocks -= need;
+  }
+  *b = (budget){tokens, blocks};
+  out->decode_all = true;
+  return true;
+}
+
+/* Only KV is short and everybody decodes: the last ones leave until the rest fits. */
+static bool shrink(const ds_sched_view *v, ds_plan *out, budget *b) {
+  if (v->n_prefilling > 0 || v->n_decoding > b->tokens) return false;
+  int64_t need = v->decode_blocks, blocks = b->blocks, n = v->n_decoding;
+  for (uint32_t slot = v->running_tail; need > blocks; slot = v->req[slot].prev) {
+    need -= blocks_for(v, slot, 1);
+    blocks += ds_view_blocks(v, slot);
+    out->preempt[out->n_preempt++] = slot;
+    n--;
+  }
+  *b = (budget){b->tokens - n, blocks - need};
+  out->decode_all = true;
+  return true;
+}
+
+/* The loop as the engine has it: one request after the other, in order of admission. */
+static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
+  uint32_t tail = v->running_tail; /* last one not preempted */
+  for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE && b->tokens > 0; slot = v->req[slot].next) {
+    bool decodes = v->req[slot].phase == DS_PHASE_DECODE;
+    int64_t n = decodes ? 1 : least(wanted(c, v, slot), b->tokens);
+    int64_t need = blocks_for(v, slot, n);
+    bool self = false;
+    while (need > b->blocks && !self) {
+      self = tail == slot;
+      b->blocks += ds_view_blocks(v, tail);
+      out->preempt[out->n_preempt++] = tail;
+      tail = v->req[tail].prev;
+    }
+    if (self) break;
+    if (decodes) {
+      out->decode[out->n_decode++] = slot;
+      b->tokens--;
+      b->blocks -= need;
+    } else {
+      give(out, b, slot, n, need);
+    }
+    if (slot == tail) break;
+  }
+  out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
+}
+
+static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
+  int64_t running = v->n_running, hits = 0; /* blocks taken back so far */
+  uint32_t slot = v->queue_head;
+  for (; slot != DS_SLOT_NONE && b->tokens > 0 && running < c->max_num_seqs; slot = v->req[slot].next) {
+    int64_t known = ds_view_known(v, slot);
+    int64_t hit = 0;
+    if (v->prefix_cache && v->req[slot].admitted_before) {
+      hit = v->cached_tokens(v->engine, slot, out, v->free_blocks - b->blocks - hits);
+    }
+    int64_t n = known - hit;
+    if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
+    if (!c->enable_chunked_prefill && n > b->tokens) {
+      out->blocked = DS_BLOCKED_OTHER;
+      return;
+    }
+    n = least(n, b->tokens);
+    /* Blocks of a hit are free ones, too: taking them back costs as much as new ones. */
+    int64_t need = ds_div_up(hit + n, v->block_tokens);
+    int64_t test = c->full_sequence_must_fit ? ds_div_up(known, v->block_tokens) : need;
+    int64_t keep = running > 0 ? c->watermark_blocks : 0;
+    if (test + keep > b->blocks) {
+      out->blocked = DS_BLOCKED_KV;
+      return;
+    }
+    out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n, .cached_tokens = (uint32_t)hit};
+    b->tokens -= n;
+    b->blocks -= need;
+    hits += hit / v->block_tokens;
+    running++;
+  }
+  if (slot != DS_SLOT_NONE) out->blocked = running >= c->max_num_seqs ? DS_BLOCKED_SEQS : DS_BLOCKED_OTHER;
+}
+
+static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
+  const config *c = v->config;
+  budget b = {c->max_num_batched_tokens, v->free_blocks};
+  (void)state;
+  if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= b.tokens && v->decode_blocks <= b.blocks) {
+    out->decode_all = out->hold = true; /* by far the usual case */
+    return DS_OK;
+  }
+  if (!serve_all(c, v, out, &b) && !shrink(v, out, &b)) serve_in_order(c, v, out, &b);
+  if (out->n_preempt > 0) {
+    out->blocked = DS_BLOCKED_KV;
+    return DS_OK;
+  }
+  if (v->n_queue > 0) serve_queue(c, v, out, &b);
+  /* Whatever blocks the queue (KV, seats, budget) goes on blocking it while the batch only decodes. */
+  out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0;
+  return DS_OK;
+}
+
+static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
+static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_batched_tokens; }
+
+extern const ds_sched_ops ds_sched_vllm_v1;
+const ds_sched_ops ds_sched_vllm_v1 = {
+    .name = "vllm-v1",
+    .summary = "vLLM V1: one token budget, running first, chunked prefill, preemption by recompute",
+    .reference = "vllm-project/vllm v1/core/sched/scheduler.py (2026)",
+    .params = params,
+    .n_params = DS_ARRAY_LEN(params),
+    .config_bytes = sizeof(config),
+    .engine = "vllm",
+    .init = init,
+    .accepts = accepts,
+    .plan = plan,
+    .max_seqs = max_seqs,
+    .max_batch_tokens = max_batch_tokens,
+};

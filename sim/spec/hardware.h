@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An accelerator: peaks from its datasheet, and how much of them each kind of kernel reaches. */
+#ifndef DS_SPEC_HARDWARE_H
+#define DS_SPEC_HARDWARE_H
+
+#include "base/types.h"
+
+typedef enum ds_grade { DS_GRADE_ESTIMATE, DS_GRADE_DATASHEET, DS_GRADE_MEASURED } ds_grade;
+
+/* Arithmetic classes. A class that the part lacks (0) falls back to 16 bit. */
+typedef enum ds_math { DS_MATH_16, DS_MATH_8, DS_MATH_4, DS_MATH_N } ds_math;
+
+/* M x K times K x N: t0 + ((compute)^p + (memory)^p)^(1/p); cost-model page 3.1. t0 = 0 and ec = 0: not given. */
+typedef struct ds_eff_gemm {
+  double ec, em, t0_s, p, wh, kh;
+} ds_eff_gemm;
+typedef enum ds_gemm_group {
+  DS_GEMM_BF16,
+  DS_GEMM_FP8, /* also W8A8 int8 */
+  DS_GEMM_NVFP4,
+  DS_GEMM_INT4,
+  DS_GEMM_INT8_WO,
+  DS_GEMM_GROUPS
+} ds_gemm_group;
+
+typedef struct ds_eff_decode { /* 3.3; p is 1, 2 or 4 */
+  double em, t0_s, c_s, p;
+} ds_eff_decode;
+typedef struct ds_eff_prefill { /* 3.2 */
+  double ec, em, t0_s, ct_s;
+} ds_eff_prefill;
+typedef struct ds_eff_allreduce { /* 4.1 */
+  double a1_s, b_s, e1, a2_s, e2;
+} ds_eff_allreduce;
+
+typedef struct ds_hw {
+  char name[DS_NAME_MAX];
+  char vendor[DS_NAME_MAX];
+  double memory_bytes;               /* what the driver reports, not the name on the box */
+  double memory_bytes_per_s;
+  double peak_flops_per_s[DS_MATH_N]; /* dense; 0: the part has no such arithmetic. DS_MATH_8 is fp8 */
+  double int8_ops_per_s;              /* dense 8-bit integer, for W8A8; 0: none (A100 has this and no fp8) */
+  double units;                       /* SMs or CUs */
+  double scale_up_bytes_per_s;        /* per direction and device; 0: none */
+  double nic_bytes_per_s, host_bytes_per_s;
+  double power_w, idle_power_w;
+  double price_usd_per_h, price_low_usd_per_h, price_high_usd_per_h;
+  char price_date[16];                /* as printed beside the price, e.g. 2026-05 */
+  bool big_default;                   /* vLLM's larger default limits: 70 GiB or more, and no A100 */
+  ds_grade grade;                     /* of the efficiencies: measured kernels, or estimates */
+  double sustained_clock;             /* factor on compute that long runs keep (0..1] */
+  ds_eff_gemm gemm[DS_GEMM_GROUPS];
+  ds_eff_decode decode_kv16, decode_kv8;
+  ds_eff_prefill prefill_16, prefill_8;
+  ds_eff_allreduce allreduce;
+  double elementwise_em;
+} ds_hw;
+
+/* What the engine's software adds around the kernels; cards in models/engines. */
+typedef struct ds_engine_card {
+  char name[DS_NAME_MAX];
+  char family[DS_NAME_MAX];
+  double per_iteration_s;
+  double per_request_s;  /* per running request and iteration */
+  double small_kernel_s; /* fixed time of one elementwise kernel */
+  double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
+} ds_engine_card;
+
+#endif

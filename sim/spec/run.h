@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Everything that decides a run, besides the requests: plain values, nothing to free. */
+#ifndef DS_SPEC_RUN_H
+#define DS_SPEC_RUN_H
+
+#include "base/status.h"
+#include "spec/hardware.h"
+#include "spec/model.h"
+
+typedef enum ds_cost_tier { DS_COST_ROOFLINE, DS_COST_SPEED_OF_LIGHT, DS_COST_LINEAR } ds_cost_tier;
+
+typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequence x D + draft_token x drafts */
+  double step_s, prefill_token_s, decode_sequence_s, draft_token_s;
+} ds_linear;
+
+typedef enum ds_role { DS_ROLE_UNIFIED, DS_ROLE_PREFILL, DS_ROLE_DECODE } ds_role;
+
+#define DS_POLICY_CONFIG_BYTES 512
+/* A policy's own options, laid out by its ds_param table. Aligned for int64 and double. */
+typedef union ds_policy_config {
+  unsigned char bytes[DS_POLICY_CONFIG_BYTES];
+  int64_t align_i;
+  double align_d;
+} ds_policy_config;
+
+typedef struct ds_pool {
+  char name[DS_NAME_MAX];
+  ds_role role;
+  ds_hw hw;
+  ds_engine_card engine;
+  int64_t replicas, tensor_parallel, pipeline_parallel, data_parallel, expert_parallel;
+  char scheduler[DS_NAME_MAX];
+  ds_policy_config scheduler_config;
+  int64_t max_model_len;   /* tokens; 0: no limit stated */
+  int64_t kv_blocks;       /* usable blocks per replica; 0: from the memory footprint; DS_KV_UNLIMITED */
+  int64_t kv_block_tokens;
+  double memory_utilization;
+  bool prefix_cache;
+  /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
+  int64_t max_num_seqs, max_num_batched_tokens;
+} ds_pool;
+
+#define DS_KV_UNLIMITED INT64_MAX
+
+/* Limits for one request; 0: no limit. Good = meets all, inclusive. */
+typedef struct ds_slo_request {
+  int64_t ttft_ns, tpot_ns, itl_ns, e2e_ns;
+} ds_slo_request;
+
+#define DS_SLO_RUN_MAX 16
+typedef enum ds_metric_id { DS_METRIC_TTFT, DS_METRIC_TPOT, DS_METRIC_ITL, DS_METRIC_E2E, DS_METRIC_QUEUE, DS_METRIC_N } ds_metric_id;
+typedef struct ds_slo_limit { /* percentile of metric <= limit_ns; percentile 0 means the mean */
+  ds_metric_id metric;
+  double percentile;
+  int64_t limit_ns;
+} ds_slo_limit;
+typedef struct ds_slo {
+  ds_slo_request request;
+  ds_slo_limit run[DS_SLO_RUN_MAX];
+  int64_t n_run;
+  double attainment; /* 0: not asked */
+  int64_t window_ns; /* 0: the whole run only */
+} ds_slo;
+
+typedef struct ds_run {
+  ds_model model;
+  ds_format weights, kv_cache;
+  ds_cost_tier cost_tier;
+  ds_linear linear;
+  ds_pool pool; /* one pool for now; disaggregation brings the array */
+  char router[DS_NAME_MAX];
+  ds_policy_config router_config;
+  ds_slo slo;
+  uint64_t seed;
+} ds_run;
+
+/* Check what can be checked without a policy or a trace: positive counts, divisibility of heads and layers by the
+ * parallelism, finite numbers. The message names the scenario key (e.g. "pools.main.tensor_parallel: ..."). */
+ds_status ds_run_validate(const ds_run *run, ds_error *err);
+
+#endif

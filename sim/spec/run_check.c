@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/arith.h"
+#include "spec/run.h"
+
+/* What the checks share: where the message goes, and the pool that it names. */
+typedef struct check {
+  const ds_run *run;
+  ds_error *err;
+} check;
+
+/* Starts "pools.<name>.<key>: <text>". */
+static ds_status pool_fault(const check *c, const char *key, const char *text) {
+  const char *name = c->run->pool.name[0] != '\0' ? c->run->pool.name : "main";
+  ds_error_begin(c->err, DS_E_INPUT, "pools.");
+  ds_error_text(c->err, name);
+  ds_error_text(c->err, ".");
+  ds_error_text(c->err, key);
+  ds_error_text(c->err, ": ");
+  ds_error_text(c->err, text);
+  return DS_E_INPUT;
+}
+
+static ds_status fault(const check *c, const char *key, const char *text) {
+  ds_error_begin(c->err, DS_E_INPUT, key);
+  ds_error_text(c->err, ": ");
+  ds_error_text(c->err, text);
+  return DS_E_INPUT;
+}
+
+/* Neither NaN nor infinite, without libm: the difference of such a number with itself is not 0. */
+static bool finite_at_least(double x, double least) { return x - x == 0 && x >= least; }
+static bool positive(double x) { return x - x == 0 && x > 0; }
+
+#define DIMENSION_MAX 2147483647
+
+static ds_status check_model(const check *c) {
+  const ds_model *m = &c->run->model;
+  const struct {
+    const char *key;
+    int64_t value;
+  } dims[] = {{"layers", m->layers},     {"hidden", m->hidden},     {"heads", m->heads},
+              {"kv_heads", m->kv_heads}, {"head_dim", m->head_dim}, {"ffn", m->ffn},
+              {"vocab", m->vocab}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(dims); i++) {
+    if (dims[i].value < 1 || dims[i].value > DIMENSION_MAX) {
+      fault(c, "model", "dimension ");
+      ds_error_text(c->err, dims[i].key);
+      ds_error_text(c->err, " must be a positive count, found ");
+      ds_error_int(c->err, dims[i].value);
+      return DS_E_INPUT;
+    }
+  }
+  if (m->mlp_matrices != 2 && m->mlp_matrices != 3) {
+    fault(c, "model", "mlp_matrices must be 2 or 3, found ");
+    ds_error_int(c->err, m->mlp_matrices);
+    return DS_E_INPUT;
+  }
+  if (m->heads % m->kv_heads != 0) {
+    fault(c, "model", "heads (");
+    ds_error_int(c->err, m->heads);
+    ds_error_text(c->err, ") must be a multiple of kv_heads (");
+    ds_error_int(c->err, m->kv_heads);
+    ds_error_text(c->err, ")");
+    return DS_E_INPUT;
+  }
+  if ((unsigned)c->run->weights >= DS_FMT_N) return fault(c, "weights", "unknown format");
+  ds_format kv = c->run->kv_cache;
+  if (kv != DS_FMT_BF16 && kv != DS_FMT_FP16 && kv != DS_FMT_FP8 && kv != DS_FMT_INT8)
+    return fault(c, "kv_cache", "must be bf16, fp16, fp8 or int8");
+  return DS_OK;
+}
+
+/* The engines split whole heads and whole columns of the MLP; key/value heads are split or
+ * repeated. */
+static ds_status check_split(const check *c) {
+  const ds_model *m = &c->run->model;
+  int64_t tp = c->run->pool.tensor_parallel;
+  const char *what = NULL;
+  int64_t count = 0;
+  if (m->heads % tp != 0) {
+    what = " attention heads";
+    count = m->heads;
+  } else if (m->kv_heads % tp != 0 && tp % m->kv_heads != 0) {
+    what = " key/value heads";
+    count = m->kv_heads;
+  } else if (m->ffn % tp != 0) {
+    what = " columns of the feed-forward layer";
+    count = m->ffn;
+  }
+  if (what == NULL) return DS_OK;
+  pool_fault(c, "tensor_parallel", "");
+  ds_error_int(c->err, tp);
+  ds_error_text(c->err, " does not divide the ");
+  ds_error_int(c->err, count);
+  ds_error_text(c->err, what);
+  if (m->name[0] != '\0') {
+    ds_error_text(c->err, " of ");
+    ds_error_text(c->err, m->name);
+  }
+  return DS_E_INPUT;
+}
+
+static ds_status check_parallelism(const check *c) {
+  const ds_pool *p = &c->run->pool;
+  const struct {
+    const char *key;
+    int64_t value, most;
+  } counts[] = {{"replicas", p->replicas, 1000000},
+                {"tensor_parallel", p->tensor_parallel, 65536},
+                {"pipeline_parallel", p->pipeline_parallel, 1},
+                {"data_parallel", p->data_parallel, 1},
+                {"expert_parallel", p->expert_parallel, 1}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(counts); i++) {
+    if (counts[i].value >= 1 && counts[i].value <= counts[i].most) continue;
+    bool unpriced = counts[i].value > 1 && counts[i].most == 1;
+    pool_fault(c, counts[i].key,
+               unpriced ? "this version prices tensor parallelism only, so it must be 1, found "
+                        : "must be a positive count, found ");
+    ds_error_int(c->err, counts[i].value);
+    if (!unpriced && counts[i].value > counts[i].most) {
+      ds_error_text(c->err, " (at most ");
+      ds_error_int(c->err, counts[i].most);
+      ds_error_text(c->err, ")");
+    }
+    return DS_E_INPUT;
+  }
+  return DS_OK;
+}
+
+static ds_status missing(const check *c, const char *what, const char *why) {
+  pool_fault(c, "hardware", "card ");
+  ds_error_text(c->err, c->run->pool.hw.name);
+  ds_error_text(c->err, " has no usable ");
+  ds_error_text(c->err, what);
+  if (why != NULL) {
+    ds_error_text(c->err, ", needed for ");
+    ds_error_text(c->err, why);
+  }
+  return DS_E_INPUT;
+}
+
+static bool gemm_usable(const ds_eff_gemm *g) {
+  return positive(g->ec) && positive(g->em) && finite_at_least(g->t0_s, 0) &&
+         finite_at_least(g->p, 1) && finite_at_least(g->wh, 0) && finite_at_least(g->kh, 0);
+}
+
+/* The efficiency groups that this run's kernels use. */
+static ds_status check_efficiencies(const check *c) {
+  const ds_run *run = c->run;
+  const ds_hw *hw = &run->pool.hw;
+  ds_arith arith = ds_arith_of(hw, run->weights);
+  if (!gemm_usable(&hw->gemm[arith.group]))
+    return missing(c, ds_gemm_group_name(arith.group), ds_format_name(run->weights));
+  if (!gemm_usable(&hw->gemm[DS_GEMM_BF16])) return missing(c, "gemm_bf16", "the output layer");
+  bool narrow = ds_format_kv_bytes(run->kv_cache) < 2;
+  const ds_eff_decode *d = narrow ? &hw->decode_kv8 : &hw->decode_kv16;
+  if (!positive(d->em) || !finite_at_least(d->t0_s, 0) || !finite_at_least(d->c_s, 0) ||
+      (d->p != 1 && d->p != 2 && d->p != 4))
+    return missing(c,
+                   narrow ? "attn_decode_kv8 (its p must be 1, 2 or 4)"
+                          : "attn_decode_kv16 (its p must be 1, 2 or 4)",
+                   NULL);
+  const ds_eff_prefill *f = &hw->prefill_16;
+  if (!positive(f->ec) || !positive(f->em) || !finite_at_least(f->t0_s, 0) ||
+      !finite_at_least(f->ct_s, 0))
+    return missing(c, "attn_prefill_16", NULL);
+  if (!positive(hw->elementwise_em)) return missing(c, "elementwise", NULL);
+  if (!positive(hw->sustained_clock)) return missing(c, "sustained_clock", NULL);
+  const ds_eff_allreduce *a = &hw->allreduce;
+  if (run->pool.tensor_parallel > 1) {
+    if (!positive(hw->scale_up_bytes_per_s))
+      return missing(c, "scale_up_bandwidth", "tensor_parallel above 1");
+    if (!positive(a->e1) || !positive(a->e2) || !finite_at_least(a->a1_s, 0) ||
+        !finite_at_least(a->a2_s, 0) || !finite_at_least(a->b_s, 0))
+      return missing(c, "allreduce", "tensor_parallel above 1");
+  }
+  return DS_OK;
+}
+
+static ds_status check_hardware(const check *c) {
+  const ds_hw *hw = &c->run->pool.hw;
+  if (!positive(hw->memory_bytes)) return missing(c, "memory", NULL);
+  if (!positive(hw->memory_bytes_per_s)) return missing(c, "memory_bandwidth", NULL);
+  if (!positive(hw->peak_flops_per_s[DS_MATH_16])) return missing(c, "peak.bf16", NULL);
+  if (!finite_at_least(hw->peak_flops_per_s[DS_MATH_8], 0)) return missing(c, "peak.fp8", NULL);
+  if (!finite_at_least(hw->peak_flops_per_s[DS_MATH_4], 0)) return missing(c, "peak.fp4", NULL);
+  if (!finite_at_least(hw->int8_ops_per_s, 0)) return missing(c, "peak.int8", NULL);
+  if (!positive(hw->units)) return missing(c, "units", NULL);
+  return c->run->cost_tier == DS_COST_ROOFLINE ? check_efficiencies(c) : DS_OK;
+}
+
+static ds_status check_linear(const check *c) {
+  const ds_linear *l = &c->run->linear;
+  if (!finite_at_least(l->step_s, 0)) return fault(c, "cost.step", "must be a time of at least 0");
+  if (!finite_at_least(l->prefill_token_s, 0))
+    return fault(c, "cost.prefill_token", "must be a time of at least 0");
+  if (!finite_at_least(l->decode_sequence_s, 0))
+    return fault(c, "cost.decode_sequence", "must be a time of at least 0");
+  if (!finite_at_least(l->draft_token_s, 0))
+    return fault(c, "cost.draft_token", "must be a time of at least 0");
+  if (c->run->pool.kv_blocks == 0)
+    return pool_fault(c, "kv_blocks", "must be given with cost: {model: linear}");
+  return DS_OK;
+}
+
+static ds_status check_pool(const check *c) {
+  const ds_pool *p = &c->run->pool;
+  DS_TRY(check_parallelism(c));
+  if (p->max_model_len < 0) return pool_fault(c, "max_model_len", "must not be negative");
+  if (p->kv_blocks < 0) return pool_fault(c, "kv_blocks", "must be auto or a positive count");
+  if (p->kv_block_tokens < 1 || p->kv_block_tokens > 1048576) {
+    pool_fault(c, "kv_block_tokens", "must be a count from 1 to 1048576, found ");
+    ds_error_int(c->err, p->kv_block_tokens);
+    return DS_E_INPUT;
+  }
+  bool sized_by_memory = c->run->cost_tier != DS_COST_LINEAR;
+  if (sized_by_memory && (!positive(p->memory_utilization) || p->memory_utilization > 1))
+    return pool_fault(c, "gpu_memory_utilization", "must be above 0 and at most 1");
+  if (p->max_num_seqs < 0)
+    return pool_fault(c, "scheduler_options.max_num_seqs", "must not be negative");
+  if (p->max_num_batched_tokens < 0)
+    return pool_fault(c, "scheduler_options.max_num_batched_tokens", "must not be negative");
+  const ds_engine_card *e = &p->engine;
+  const double overheads[] = {e->per_iteration_s, e->per_request_s, e->small_kernel_s,
+                              e->api_per_request_s, e->api_per_token_s};
+  for (size_t i = 0; i < DS_ARRAY_LEN(overheads); i++)
+    if (!finite_at_least(overheads[i], 0))
+      return pool_fault(c, "engine", "every overhead must be a time of at least 0");
+  return DS_OK;
+}
+
+static ds_status check_slo(const check *c) {
+  const ds_slo *s = &c->run->slo;
+  const ds_slo_request *r = &s->request;
+  if (r->ttft_ns < 0 || r->tpot_ns < 0 || r->itl_ns < 0 || r->e2e_ns < 0)
+    return fault(c, "slo.request", "a limit must not be negative");
+  if (s->n_run < 0 || s->n_run > DS_SLO_RUN_MAX) return fault(c, "slo.run", "too many limits");
+  for (int64_t i = 0; i < s->n_run; i++) {
+    const ds_slo_limit *l = &s->run[i];
+    if (!finite_at_least(l->percentile, 0) || l->percentile > 100)
+      return fault(c, "slo.run", "a percentile must lie between 0 and 100");
+    if (l->limit_ns < 0) return fault(c, "slo.run", "a limit must not be negative");
+  }
+  if (!finite_at_least(s->attainment, 0) || s->attainment > 1)
+    return fault(c, "slo.run.attainment", "must lie between 0 and 1");
+  if (s->window_ns < 0) return fault(c, "slo.window", "must not be negative");
+  return DS_OK;
+}
+
+ds_status ds_run_validate(const ds_run *run, ds_error *err) {
+  const check c = {run, err};
+  DS_TRY(check_pool(&c));
+  if (run->cost_tier == DS_COST_LINEAR) {
+    DS_TRY(check_linear(&c));
+    /* Model and hardware may be left out; what is there must still make sense together. */
+    if (run->model.layers != 0) {
+      DS_TRY(check_model(&c));
+      DS_TRY(check_split(&c));
+    }
+    return check_slo(&c);
+  }
+  if (run->cost_tier != DS_COST_ROOFLINE && run->cost_tier != DS_COST_SPEED_OF_LIGHT)
+    return fault(&c, "cost", "must be speed-of-light, roofline or {model: linear, ...}");
+  DS_TRY(check_model(&c));
+  DS_TRY(check_split(&c));
+  DS_TRY(check_hardware(&c));
+  return check_slo(&c);
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "study/driver.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHUNK            4096   /* requests read and fed at a time: small enough for the cache */
+#define STEP_EVENTS      200000 /* iterations between looks at the clock */
+#define PROGRESS_FIRST_S 0.5
+#define PROGRESS_EVERY_S 0.1
+
+static void *heap_resize(void *opaque, void *old, size_t old_bytes, size_t new_bytes) {
+  (void)opaque;
+  (void)old_bytes;
+  if (new_bytes == 0) {
+    free(old);
+    return NULL;
+  }
+  return realloc(old, new_bytes);
+}
+
+const ds_alloc ds_heap = {heap_resize, NULL};
+
+typedef struct progress {
+  bool on, shown;
+  double start_s, next_s;
+} progress;
+
+static double clock_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void progress_begin(progress *p, bool wanted) {
+  memset(p, 0, sizeof *p);
+  p->on = wanted && isatty(STDERR_FILENO) == 1;
+  if (!p->on) return;
+  p->start_s = clock_s();
+  p->next_s = p->start_s + PROGRESS_FIRST_S;
+}
+
+static void progress_show(progress *p, const ds_drive *drive) {
+  if (!p->on) return;
+  double now_s = clock_s();
+  if (now_s < p->next_s) return;
+  p->next_s = now_s + PROGRESS_EVERY_S;
+  p->shown = true;
+  int64_t at_ns;
+  uint64_t finished, done, total;
+  ds_sim_progress(drive->sim, &at_ns, &finished);
+  ds_trace_progress(drive->trace, &done, &total);
+  char share[32] = "";
+  if (total > 0)
+    snprintf(share, sizeof share, ", %.0f %% of the trace read",
+             100.0 * (double)done / (double)total);
+  fprintf(stderr, "\r\033[K%" PRIu64 " requests finished, %.0f s simulated in %.1f s%s", finished,
+          (double)at_ns * 1e-9, now_s - p->start_s, share);
+  fflush(stderr);
+}
+
+static void progress_end(progress *p) {
+  if (p->shown) fputs("\r\033[K", stderr);
+  p->shown = false;
+}
+
+static bool complain(const ds_scenario *sc, const ds_drive *drive, ds_status status,
+                     const ds_error *err, ds_diag *d) {
+  if (status == DS_E_NOMEM) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+  const char *text = err->text[0] != '\0' ? err->text : "the simulation failed";
+  if (status == DS_E_POLICY || status == DS_E_STATE)
+    return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "%s", text);
+  if (err->request < 0 || drive == NULL) return ds_scenario_complain(sc, err, d);
+  uint64_t index = ds_oversize_trace_index(&drive->oversize, (uint64_t)err->request);
+  bool from_file = sc->workload.kind == DS_WORKLOAD_TRACE;
+  const char *file = from_file ? sc->workload.path_given : sc->path;
+  return ds_diag_set(d, DS_EXIT_INPUT, file, from_file ? ds_trace_line(drive->trace, index) : 0, 0,
+                     "request %s: %s", ds_trace_id(drive->trace, index), text);
+}
+
+static void take_steps(const ds_drive_options *opt, ds_drive *drive) {
+  if (opt->on_step == NULL) return;
+  ds_step step;
+  while (ds_sim_next_step(drive->sim, &step)) opt->on_step(opt->user, &step, drive);
+}
+
+static bool advance(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
+                    progress *p, ds_diag *d) {
+  bool more = true;
+  while (more) {
+    ds_error err = {DS_OK, -1, ""};
+    ds_status status = ds_sim_step(drive->sim, STEP_EVENTS, &more, &err);
+    if (status != DS_OK) return complain(sc, drive, status, &err, d);
+    take_steps(opt, drive);
+    progress_show(p, drive);
+  }
+  return true;
+}
+
+static bool keep_first(const ds_drive_options *opt, ds_drive *drive, const ds_request *r,
+                       size_t n) {
+  if (drive->n_first >= opt->keep_first) return true;
+  if (drive->first == NULL) drive->first = malloc(opt->keep_first * sizeof *drive->first);
+  if (drive->first == NULL) return false;
+  size_t room = opt->keep_first - drive->n_first, take = n < room ? n : room;
+  memcpy(drive->first + drive->n_first, r, take * sizeof *r);
+  drive->n_first += take;
+  return true;
+}
+
+static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
+                     ds_request *chunk, progress *p, ds_diag *d) {
+  uint64_t read = 0;
+  for (;;) {
+    size_t n;
+    if (!ds_trace_read(drive->trace, chunk, CHUNK, &n, d)) return false;
+    if (n == 0) break;
+    uint64_t first = read;
+    read += n;
+    if (!ds_oversize_apply(&drive->oversize, sc, ds_sim_memory(drive->sim)->kv_blocks, first, chunk,
+                           &n))
+      return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+    if (n == 0) continue;
+    ds_error err = {DS_OK, -1, ""};
+    ds_status status = ds_sim_feed(drive->sim, chunk, n, &err);
+    if (status != DS_OK) return complain(sc, drive, status, &err, d);
+    if (!ds_arrivals_add(&drive->arrivals, chunk, n) || !keep_first(opt, drive, chunk, n))
+      return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+    if (!advance(sc, opt, drive, p, d)) return false;
+  }
+  if (drive->arrivals.n == 0) {
+    const char *file = sc->workload.kind == DS_WORKLOAD_TRACE ? sc->workload.path_given : sc->path;
+    return ds_diag_set(d, DS_EXIT_INPUT, file, 0, 0, "%s",
+                       read > 0 ? "no request of the workload fits a replica"
+                                : "the workload has no requests");
+  }
+  ds_sim_close(drive->sim);
+  return advance(sc, opt, drive, p, d);
+}
+
+bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
+  ds_error err = {DS_OK, -1, ""};
+  ds_status status =
+      ds_sim_new(&sc->run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
+  if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  if (!ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) return false;
+  ds_request *chunk = malloc(CHUNK * sizeof *chunk);
+  if (chunk == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+  progress p;
+  progress_begin(&p, opt->progress);
+  bool good = feed_all(sc, opt, out, chunk, &p, d);
+  progress_end(&p);
+  free(chunk);
+  if (good) out->result = ds_sim_result(out->sim);
+  return good;
+}
+
+void ds_drive_free(ds_drive *drive) {
+  if (drive->sim != NULL) ds_sim_free(drive->sim);
+  if (drive->trace != NULL) ds_trace_close(drive->trace);
+  ds_arrivals_free(&drive->arrivals);
+  ds_oversize_free(&drive->oversize);
+  free(drive->first);
+  memset(drive, 0, sizeof *drive);
+}
+
+const char *ds_drive_id(const ds_drive *drive, uint64_t k) {
+  return ds_trace_id(drive->trace, ds_oversize_trace_index(&drive->oversize, k));
+}
+
+bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double stretch,
+                    ds_sim **sim, ds_diag *d) {
+  ds_sim_options opt;
+  memset(&opt, 0, sizeof opt);
+  ds_error err = {DS_OK, -1, ""};
+  *sim = NULL;
+  ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &opt, &ds_heap, sim, &err);
+  if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  for (size_t i = 0; i < n && status == DS_OK; i++) {
+    ds_request scaled = r[i];
+    scaled.arrival_ns = (int64_t)((double)(r[i].arrival_ns - r[0].arrival_ns) * stretch + 0.5);
+    status = ds_sim_feed(*sim, &scaled, 1, &err);
+  }
+  if (status == DS_OK) ds_sim_close(*sim);
+  bool more = status == DS_OK;
+  while (more) {
+    status = ds_sim_step(*sim, STEP_EVENTS, &more, &err);
+    if (status != DS_OK) break;
+  }
+  return status == DS_OK || complain(sc, NULL, status, &err, d);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One run from start to end: opens the workload, feeds it to the simulation in chunks, steps, shows
+ * progress. */
+#ifndef DS_STUDY_DRIVER_H
+#define DS_STUDY_DRIVER_H
+
+#include "io/trace.h"
+#include "study/arrivals.h"
+#include "study/oversize.h"
+
+/* The program's allocator for the core: malloc, realloc and free. */
+extern const ds_alloc ds_heap;
+
+typedef struct ds_drive ds_drive;
+
+typedef struct ds_drive_options {
+  ds_sim_options sim;
+  size_t keep_first; /* copies of so many requests from the start, for re-runs at other rates */
+  bool progress;     /* a line on standard error after half a second */
+  void (*on_step)(void *user, const ds_step *step,
+                  const ds_drive *drive); /* with sim.steps: every iteration, in order */
+  void *user;
+} ds_drive_options;
+
+struct ds_drive { /* zero it before the first use; free it whatever happened */
+  ds_sim *sim;
+  ds_trace *trace; /* open until freed: it knows the ids */
+  const ds_result *result;
+  ds_arrivals arrivals;
+  ds_request *first;
+  size_t n_first;
+  ds_oversize oversize; /* what was turned away or cut short before the engine */
+};
+
+/* False with *d filled: bad input names file and line. */
+bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d);
+void ds_drive_free(ds_drive *drive);
+
+/* The id of the k-th request that the engine saw, as the trace has it. Valid until the next call.
+ */
+const char *ds_drive_id(const ds_drive *drive, uint64_t k);
+
+/* Run these requests, arrival offsets from the first multiplied by stretch. The result is valid
+ * until *sim is freed. */
+bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double stretch,
+                    ds_sim **sim, ds_diag *d);
+
+#endif

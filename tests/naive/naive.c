@@ -1,0 +1,703 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A deliberately naive simulator of serving, to hold the real one against.
+ *
+ * It shares nothing with the program but the formats of the files: it reads a scenario (YAML
+ * written as JSON, lines that start with # are comments) with `cost: {model: linear, ...}`, and
+ * walks every request of every replica at every iteration, with KV blocks as numbered things in
+ * real lists. Nothing is kept incrementally that can be counted again. Written from the description
+ * of the engines, not from the program.
+ *
+ *   naive SCENARIO [--steps FILE.jsonl] [--requests FILE.jsonl]
+ *
+ * --steps writes the lines of the program's --steps. --requests writes a line per request in order
+ * of the file:
+ * {"id", "replica", "arrival_ns", "scheduled_ns", "tokens_ns": [...], "preemptions",
+ * "cached_tokens"}. Exit status: 0 done, 3 input that it cannot take. */
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int64_t i64;
+
+typedef struct request {
+  char *id; /* as JSON text: "R1" or 17 */
+  i64 index, arrival, p, o, max_tokens, priority;
+  /* progress */
+  i64 emitted, computed, granted, reserved;
+  bool decoding; /* the tokens granted in this iteration are one decode */
+  bool finished;
+  i64 *blocks, n_blocks; /* held, in order of position */
+  i64 *token_time;
+  i64 replica, scheduled, preemptions, cached;
+} request;
+
+typedef struct block {
+  request *content; /* whose tokens it still holds, while it lies in the free list; NULL: nothing of
+                       use */
+  i64 position;     /* which block of that request */
+} block;
+
+typedef struct list { /* of requests, or of block numbers */
+  void **item;
+  i64 n, cap;
+} list;
+
+typedef struct replica {
+  i64 index;
+  list waiting, running; /* static: running is the batch, finished rows included */
+  bool busy;
+  i64 started, ends;
+  list batch;     /* requests that were granted tokens in the iteration under way, in list order */
+  list preempted; /* in this iteration */
+  list free_list; /* block numbers, head first */
+  block *blocks;
+  i64 reserved;       /* static: blocks set aside */
+  bool prefill_phase; /* static: the iteration under way is the first of its batch */
+} replica;
+
+static struct {
+  bool is_static;
+  i64 step_ns, prefill_ns, decode_ns;
+  i64 n_replicas, kv_blocks /* -1 unlimited */, block_tokens, max_model_len;
+  bool prefix_cache, least_outstanding;
+  /* vllm-v1 */
+  i64 max_num_seqs, budget, threshold, watermark;
+  bool chunked, full_must_fit, by_priority;
+  /* static */
+  i64 max_batch, max_delay, preferred[64], n_preferred;
+  bool hold, pad, batch_end;
+  /* requests */
+  request *r;
+  i64 n;
+} S;
+
+static FILE *steps_file;
+
+static void die(const char *format, ...) {
+  va_list ap;
+  va_start(ap, format);
+  fputs("naive: ", stderr);
+  vfprintf(stderr, format, ap);
+  fputc('\n', stderr);
+  va_end(ap);
+  exit(3);
+}
+
+static void *get(size_t bytes) {
+  void *p = calloc(1, bytes ? bytes : 1);
+  if (!p) die("out of memory");
+  return p;
+}
+
+/* --- lists --- */
+
+static void insert_at(list *l, i64 at, void *x) {
+  if (l->n == l->cap) {
+    l->cap = l->cap ? 2 * l->cap : 16;
+    l->item = realloc(l->item, (size_t)l->cap * sizeof *l->item);
+    if (!l->item) die("out of memory");
+  }
+  memmove(l->item + at + 1, l->item + at, (size_t)(l->n - at) * sizeof *l->item);
+  l->item[at] = x;
+  l->n++;
+}
+static void append(list *l, void *x) { insert_at(l, l->n, x); }
+static void *remove_at(list *l, i64 at) {
+  void *x = l->item[at];
+  memmove(l->item + at, l->item + at + 1, (size_t)(l->n - at - 1) * sizeof *l->item);
+  l->n--;
+  return x;
+}
+static i64 find(const list *l, const void *x) {
+  for (i64 i = 0; i < l->n; i++)
+    if (l->item[i] == x) return i;
+  return -1;
+}
+
+/* --- reading --- */
+
+static char *slurp(const char *path) {
+  FILE *f = fopen(path, "rb");
+  if (!f) die("cannot open %s", path);
+  size_t n = 0, cap = 1 << 16;
+  char *s = get(cap + 1);
+  for (size_t k; (k = fread(s + n, 1, cap - n, f)) > 0;)
+    if ((n += k) == cap && !(s = realloc(s, (cap *= 2) + 1))) die("out of memory");
+  s[n] = 0;
+  fclose(f);
+  return s;
+}
+
+static i64 integer(const json_t *o, const char *key, i64 otherwise) {
+  const json_t *v = json_object_get(o, key);
+  if (!v) return otherwise;
+  if (!json_is_integer(v)) die("%s: not an integer", key);
+  return (i64)json_integer_value(v);
+}
+static bool truth(const json_t *o, const char *key, bool otherwise) {
+  const json_t *v = json_object_get(o, key);
+  return v ? json_is_true(v) : otherwise;
+}
+static const char *text(const json_t *o, const char *key, const char *otherwise) {
+  const json_t *v = json_object_get(o, key);
+  return json_is_string(v) ? json_string_value(v) : otherwise;
+}
+static i64 duration(const json_t *o, const char *key, i64 otherwise_ns) {
+  const char *s = text(o, key, NULL);
+  if (!s) return otherwise_ns;
+  char *unit;
+  double x = strtod(s, &unit);
+  while (*unit == ' ') unit++;
+  double ns = !strcmp(unit, "ns")   ? 1
+              : !strcmp(unit, "us") ? 1e3
+              : !strcmp(unit, "ms") ? 1e6
+              : !strcmp(unit, "s")  ? 1e9
+                                    : 0;
+  if (ns == 0) die("%s: no unit in %s", key, s);
+  if (fabs(x * ns - nearbyint(x * ns)) > 1e-3) die("%s: not whole nanoseconds", key);
+  return llround(x * ns);
+}
+
+static request *new_request(i64 arrival, i64 p, i64 o) {
+  static i64 cap;
+  if (S.n == cap) {
+    cap = cap ? 2 * cap : 256;
+    S.r = realloc(S.r, (size_t)cap * sizeof *S.r);
+    if (!S.r) die("out of memory");
+  }
+  request *r = &S.r[S.n];
+  *r = (request){.index = S.n,
+                 .arrival = arrival,
+                 .p = p,
+                 .o = o,
+                 .max_tokens = o,
+                 .replica = -1,
+                 .scheduled = -1};
+  if (p < 1 || o < 1) die("request %lld: no tokens", (long long)S.n);
+  S.n++;
+  return r;
+}
+
+static void take_object(const json_t *v) {
+  request *r = new_request(integer(v, "arrival_ns", -1), integer(v, "input_tokens", 0),
+                           integer(v, "output_tokens", 0));
+  r->max_tokens = integer(v, "max_tokens", r->o);
+  r->priority = integer(v, "priority", 0);
+  if (json_object_get(v, "id")) r->id = json_dumps(json_object_get(v, "id"), JSON_ENCODE_ANY);
+}
+
+static void read_jsonl(char *s) {
+  for (char *line = strtok(s, "\n"); line; line = strtok(NULL, "\n")) {
+    json_t *v = json_loads(line, 0, NULL);
+    if (!v) die("a line of the trace is not JSON");
+    take_object(v);
+    json_decref(v);
+  }
+}
+
+/* Days since 1970-01-01, counted year by year and month by month. */
+static i64 days(int y, int m, int d) {
+  static const int length[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  i64 n = d - 1;
+  for (int year = 1970; year < y; year++)
+    n += 365 + (year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
+  for (int month = 1; month < m; month++) n += length[month - 1];
+  return n + (m > 2 && y % 4 == 0 && (y % 100 != 0 || y % 400 == 0));
+}
+
+static void read_azure(char *s) {
+  if (!memcmp(s, "\xef\xbb\xbf", 3)) s += 3;
+  bool header = true;
+  for (char *line = strtok(s, "\r\n"); line; line = strtok(NULL, "\r\n"), header = false) {
+    if (header) continue;
+    int y, mo, d, h, mi, sec, used = 0;
+    if (sscanf(line, "%d-%d-%d %d:%d:%d%n", &y, &mo, &d, &h, &mi, &sec, &used) != 6)
+      die("bad time: %s", line);
+    i64 ns = 0, unit = 100000000;
+    char *c = line + used;
+    if (*c == '.')
+      for (c++; *c >= '0' && *c <= '9'; c++, unit /= 10) ns += (*c - '0') * unit;
+    c = strchr(c, ',');
+    long long p, o;
+    if (!c || sscanf(c, ",%lld,%lld", &p, &o) != 2) die("bad row: %s", line);
+    new_request((((days(y, mo, d) * 24 + h) * 60 + mi) * 60 + sec) * 1000000000 + ns, p, o);
+  }
+}
+
+static void read_workload(const json_t *w, const char *scenario_path) {
+  const json_t *inline_requests = json_object_get(w, "requests");
+  const char *trace = text(w, "trace", NULL);
+  if (inline_requests) {
+    for (size_t i = 0; i < json_array_size(inline_requests); i++)
+      take_object(json_array_get(inline_requests, i));
+  } else if (trace) {
+    char path[4096];
+    const char *slash = strrchr(scenario_path, '/');
+    snprintf(path, sizeof path, "%.*s%s",
+             *trace == '/' || !slash ? 0 : (int)(slash - scenario_path + 1), scenario_path, trace);
+    char *s = slurp(path);
+    if (*s == '{')
+      read_jsonl(s);
+    else
+      read_azure(s);
+    free(s);
+  } else
+    die("workload: neither requests nor trace");
+  if (!S.n) die("no requests");
+  i64 first = S.r[0].arrival; /* sorted: the first is the earliest */
+  for (i64 i = 0; i < S.n; i++) {
+    request *r = &S.r[i];
+    if (i && r->arrival < S.r[i - 1].arrival + first) die("requests are not sorted by arrival");
+    r->arrival -= first;
+    if (!r->id) {
+      char s[24];
+      snprintf(s, sizeof s, "%lld", (long long)i);
+      r->id = strcpy(get(strlen(s) + 1), s);
+    }
+    r->token_time = get((size_t)r->o * sizeof *r->token_time);
+    i64 tokens =
+        S.is_static ? (S.max_model_len ? S.max_model_len : r->p + r->max_tokens) : r->p + r->o - 1;
+    if (S.kv_blocks >= 0 && (tokens + S.block_tokens - 1) / S.block_tokens > S.kv_blocks)
+      die("request %s can never fit", r->id);
+  }
+}
+
+static void read_scenario(const char *path) {
+  char *s = slurp(path);
+  for (char *c = s; *c; c = strchr(c, '\n') ? strchr(c, '\n') + 1 : c + strlen(c))
+    if (*c == '#')
+      for (char *d = c; *d && *d != '\n'; d++) *d = ' ';
+  json_error_t e;
+  json_t *root = json_loads(s, JSON_REJECT_DUPLICATES, &e);
+  if (!root) die("%s:%d: %s", path, e.line, e.text);
+  const json_t *cost = json_object_get(root, "cost"),
+               *pool = json_array_get(json_object_get(root, "pools"), 0);
+  const json_t *opt = json_object_get(pool, "scheduler_options");
+  if (strcmp(text(cost, "model", ""), "linear")) die("only the linear cost");
+  S.step_ns = duration(cost, "step", 0);
+  S.prefill_ns = duration(cost, "prefill_token", 0);
+  S.decode_ns = duration(cost, "decode_sequence", 0);
+  S.n_replicas = integer(pool, "replicas", 1);
+  S.kv_blocks = integer(pool, "kv_blocks", -1);
+  S.block_tokens = integer(pool, "kv_block_tokens", 16);
+  S.max_model_len = integer(pool, "max_model_len", 0);
+  S.prefix_cache = truth(pool, "prefix_cache", true);
+  const char *policy = text(pool, "scheduler", "vllm-v1");
+  S.is_static = !strcmp(policy, "static");
+  if (!S.is_static && strcmp(policy, "vllm-v1")) die("no such scheduler: %s", policy);
+  S.max_num_seqs = integer(opt, "max_num_seqs", 256);
+  S.budget = integer(opt, "max_num_batched_tokens", 2048);
+  S.threshold = integer(opt, "long_prefill_token_threshold", 0);
+  S.watermark = integer(opt, "watermark_blocks", 0);
+  S.chunked = truth(opt, "enable_chunked_prefill", true);
+  S.full_must_fit = truth(opt, "full_sequence_must_fit", true);
+  S.by_priority = !strcmp(text(opt, "scheduling_policy", "fcfs"), "priority");
+  S.max_batch = integer(opt, "max_batch_size", 1);
+  S.hold = truth(opt, "hold_finished_slots", false);
+  S.pad = truth(opt, "pad", false);
+  S.batch_end = !strcmp(text(opt, "emit", "stream"), "batch-end");
+  S.max_delay = duration(opt, "max_queue_delay", 0);
+  const json_t *sizes = json_object_get(opt, "preferred_batch_sizes");
+  for (size_t i = 0; i < json_array_size(sizes) && i < 64; i++)
+    S.preferred[S.n_preferred++] = (i64)json_integer_value(json_array_get(sizes, i));
+  if (!S.n_preferred) S.preferred[S.n_preferred++] = S.max_batch;
+  S.least_outstanding =
+      !strcmp(text(json_object_get(root, "router"), "policy", "round-robin"), "least-outstanding");
+  read_workload(json_object_get(root, "workload"), path);
+  json_decref(root);
+  free(s);
+}
+
+/* --- KV blocks --- */
+
+static i64 blocks_for(i64 tokens) { return (tokens + S.block_tokens - 1) / S.block_tokens; }
+static i64 known(const request *r) { return r->p + r->emitted; }
+static i64 block_number(const replica *q, i64 i) {
+  return (block *)q->free_list.item[i] - q->blocks;
+}
+
+/* Give everything back, last block first. Full blocks of computed tokens stay recognisable. */
+static void give_back(replica *q, request *r) {
+  for (i64 i = r->n_blocks; i-- > 0;) {
+    block *b = &q->blocks[r->blocks[i]];
+    b->content = S.prefix_cache && (i + 1) * S.block_tokens <= r->computed ? r : NULL;
+    b->position = i;
+    append(&q->free_list, b);
+  }
+  r->n_blocks = 0;
+}
+
+/* Where in the free list the block lies that still holds position i of r; -1 nowhere. */
+static i64 lookup(const replica *q, const request *r, i64 position) {
+  for (i64 i = 0; i < q->free_list.n; i++) {
+    const block *b = &q->blocks[block_number(q, i)];
+    if (b->content == r && b->position == position) return i;
+  }
+  return -1;
+}
+
+/* Tokens of r that need not be computed again: whole blocks from its first on, at least one token
+ * left to compute. */
+static i64 hit_tokens(const replica *q, const request *r) {
+  i64 n = 0;
+  if (!S.prefix_cache || S.kv_blocks < 0) return 0;
+  while ((n + 1) * S.block_tokens <= known(r) - 1 && lookup(q, r, n) >= 0) n++;
+  return n * S.block_tokens;
+}
+
+static bool fits(const replica *q, const request *r, i64 tokens, i64 spare) {
+  return S.kv_blocks < 0 || blocks_for(tokens) - r->n_blocks + spare <= q->free_list.n;
+}
+
+static void hold(request *r, i64 number) {
+  r->blocks = realloc(r->blocks, (size_t)(r->n_blocks + 1) * sizeof *r->blocks);
+  if (!r->blocks) die("out of memory");
+  r->blocks[r->n_blocks++] = number;
+}
+
+static void take_hits(replica *q, request *r, i64 hit) {
+  for (i64 i = 0; i < hit / S.block_tokens; i++) {
+    i64 at = lookup(q, r, i);
+    hold(r, block_number(q, at));
+    remove_at(&q->free_list, at);
+  }
+}
+
+static void grow(replica *q, request *r, i64 tokens) {
+  while (S.kv_blocks >= 0 && r->n_blocks < blocks_for(tokens)) {
+    block *b = remove_at(&q->free_list, 0);
+    b->content = NULL;
+    hold(r, b - q->blocks);
+  }
+}
+
+/* --- vLLM V1 --- */
+
+static bool worse(const request *a, const request *b) { /* a is less important than b */
+  if (a->priority != b->priority) return a->priority > b->priority;
+  if (a->arrival != b->arrival) return a->arrival > b->arrival;
+  return a->index > b->index;
+}
+
+static i64 best_waiting(const replica *q) {
+  i64 best = 0;
+  for (i64 i = 1; S.by_priority && i < q->waiting.n; i++)
+    if (worse(q->waiting.item[best], q->waiting.item[i])) best = i;
+  return best;
+}
+
+static i64 victim(const replica *q) {
+  i64 v = q->running.n - 1;
+  for (i64 i = 0; S.by_priority && i < q->running.n; i++)
+    if (worse(q->running.item[i], q->running.item[v])) v = i;
+  return v;
+}
+
+/* Preempt until r can hold `tokens`; false when r itself had to go. */
+static bool make_room(replica *q, const request *r, i64 tokens, i64 *budget, i64 *at) {
+  while (!fits(q, r, tokens, 0)) {
+    i64 v = victim(q);
+    request *out = remove_at(&q->running, v);
+    if (v < *at) --*at;
+    *budget += out->granted;
+    out->granted = 0;
+    give_back(q, out);
+    out->computed = 0;
+    out->preemptions++;
+    insert_at(&q->waiting, 0, out);
+    append(&q->preempted, out);
+    if (out == r) return false;
+  }
+  return true;
+}
+
+static void grant(request *r, i64 n, i64 *budget) {
+  r->decoding = r->emitted > 0 && known(r) - r->computed == 1;
+  r->granted = n;
+  *budget -= n;
+}
+
+static i64 least(i64 a, i64 b) { return a < b ? a : b; }
+
+static void plan_vllm(replica *q, i64 now) {
+  i64 budget = S.budget, preempted_before = q->preempted.n;
+  for (i64 i = 0; i < q->running.n && budget > 0; i++) {
+    request *r = q->running.item[i];
+    i64 n = known(r) - r->computed;
+    if (S.threshold > 0) n = least(n, S.threshold);
+    n = least(n, budget);
+    if (!make_room(q, r, r->computed + n, &budget, &i)) break;
+    grow(q, r, r->computed + n);
+    grant(r, n, &budget);
+  }
+  while (q->preempted.n == preempted_before && q->waiting.n && budget > 0 &&
+         q->running.n < S.max_num_seqs) {
+    i64 at = best_waiting(q);
+    request *r = q->waiting.item[at];
+    i64 hit = hit_tokens(q, r), n = known(r) - hit;
+    if (S.threshold > 0) n = least(n, S.threshold);
+    if (!S.chunked && n > budget) break;
+    n = least(n, budget);
+    i64 spare = q->running.n ? S.watermark : 0;
+    /* Hit blocks lie in the free list too, so a request needs all of its blocks from there. */
+    if (!fits(q, r, S.full_must_fit ? known(r) : hit + n, spare)) break;
+    remove_at(&q->waiting, at);
+    append(&q->running, r);
+    take_hits(q, r, hit);
+    grow(q, r, hit + n);
+    r->computed = hit;
+    r->cached += hit;
+    if (r->scheduled < 0) r->scheduled = now;
+    grant(r, n, &budget);
+  }
+  for (i64 i = 0; i < q->running.n; i++) {
+    request *r = q->running.item[i];
+    if (r->granted) append(&q->batch, r);
+    r->computed += r->granted;
+  }
+}
+
+static void end_vllm(replica *q, i64 now) {
+  for (i64 i = 0; i < q->batch.n; i++) {
+    request *r = q->batch.item[i];
+    r->granted = 0;
+    if (r->computed < known(r)) continue;
+    r->token_time[r->emitted++] = now;
+    if (r->emitted < r->o) continue;
+    r->finished = true;
+    give_back(q, r);
+    remove_at(&q->running, find(&q->running, r));
+  }
+}
+
+/* --- static --- */
+
+static i64 reservation(const request *r) {
+  return blocks_for(S.max_model_len ? S.max_model_len : r->p + r->max_tokens);
+}
+
+/* How many of the queue's head to send now; 0: wait. */
+static i64 batch_to_form(const replica *q, i64 now) {
+  i64 pending = 0, preferred = 0, largest = 0, blocks = 0;
+  bool send_now = false;
+  for (i64 i = 0; i < S.n_preferred; i++)
+    if (S.preferred[i] > largest) largest = S.preferred[i];
+  for (; pending < q->waiting.n; pending++) {
+    blocks += reservation(q->waiting.item[pending]);
+    if (pending == S.max_batch || (S.kv_blocks >= 0 && blocks > S.kv_blocks)) {
+      send_now = true;
+      break;
+    }
+    for (i64 i = 0; i < S.n_preferred; i++)
+      if (S.preferred[i] == pending + 1) preferred = pending + 1;
+  }
+  bool late = pending && now - ((request *)q->waiting.item[0])->arrival >= S.max_delay;
+  if (preferred && !late) return preferred;
+  return send_now || pending >= largest || late ? pending : 0;
+}
+
+static void plan_static(replica *q, i64 now) {
+  q->prefill_phase = !q->running.n;
+  for (i64 n = q->running.n ? 0 : batch_to_form(q, now); n > 0; n--) {
+    request *r = remove_at(&q->waiting, 0);
+    r->scheduled = now;
+    r->reserved = reservation(r);
+    q->reserved += r->reserved;
+    append(&q->running, r);
+  }
+  for (i64 i = 0; i < q->running.n; i++) {
+    request *r = q->running.item[i];
+    if (r->emitted == r->o) continue;
+    r->granted = q->prefill_phase ? r->p : 1;
+    r->decoding = !q->prefill_phase;
+    append(&q->batch, r);
+  }
+}
+
+static void end_static(replica *q, i64 now) {
+  bool all = true;
+  for (i64 i = 0; i < q->batch.n; i++) {
+    request *r = q->batch.item[i];
+    r->granted = 0;
+    r->token_time[r->emitted++] = now;
+    if (r->emitted < r->o)
+      all = false;
+    else if (!S.batch_end)
+      r->finished = true;
+  }
+  for (i64 i = 0; i < q->running.n; i++) {
+    request *r = q->running.item[i];
+    if (all) r->finished = true;
+    for (i64 k = 0; all && S.batch_end && k < r->o; k++) r->token_time[k] = now;
+    if (all || (r->emitted == r->o && !S.hold)) q->reserved -= r->reserved, r->reserved = 0;
+  }
+  if (all) q->running.n = 0;
+}
+
+/* --- iterations --- */
+
+static void ids(const char *name, const list *l,
+                int kind) { /* kind 0: prefills, 1: decodes, 2: all */
+  fprintf(steps_file, ",\"%s\":[", name);
+  const char *comma = "";
+  for (i64 i = 0; i < l->n; i++) {
+    const request *r = l->item[i];
+    if (kind == 0 && !r->decoding)
+      fprintf(steps_file, "%s[%s,%lld]", comma, r->id, (long long)r->granted);
+    else if (kind == 2 || (kind == 1 && r->decoding))
+      fprintf(steps_file, "%s%s", comma, r->id);
+    else
+      continue;
+    comma = ",";
+  }
+  fputc(']', steps_file);
+}
+
+static void start(replica *q, i64 now) {
+  i64 prefill = 0, decode = 0, rows = 0, longest = 0;
+  for (i64 i = 0; i < q->batch.n; i++) {
+    const request *r = q->batch.item[i];
+    if (r->decoding) {
+      decode++;
+    } else {
+      prefill += r->granted;
+      rows++;
+      if (r->granted > longest) longest = r->granted;
+    }
+  }
+  if (S.is_static && S.pad) prefill = rows * longest;
+  if (S.is_static && S.hold && !q->prefill_phase) decode = q->running.n;
+  q->busy = true;
+  q->started = now;
+  q->ends = now + S.step_ns + S.prefill_ns * prefill + S.decode_ns * decode;
+  if (!steps_file) return;
+  i64 unused = S.kv_blocks < 0 ? -1 : S.is_static ? S.kv_blocks - q->reserved : q->free_list.n;
+  fprintf(steps_file,
+          "{\"replica\":%lld,\"start_ns\":%lld,\"end_ns\":%lld,\"prefill_tokens\":%lld,\"decode_"
+          "sequences\":%lld",
+          (long long)q->index, (long long)now, (long long)q->ends, (long long)prefill,
+          (long long)decode);
+  ids("prefill", &q->batch, 0);
+  ids("decode", &q->batch, 1);
+  ids("preempted", &q->preempted, 2);
+  fprintf(steps_file, ",\"free_blocks\":%lld}\n", (long long)unused);
+}
+
+static void plan(replica *q, i64 now) {
+  q->batch.n = q->preempted.n = 0;
+  if (S.is_static) plan_static(q, now);
+  /* By priority a request may preempt itself before anyone is granted a token: nothing would run,
+   * so plan again. */
+  for (i64 n = -1; !S.is_static && !q->batch.n && q->preempted.n > n;)
+    n = q->preempted.n, plan_vllm(q, now);
+  if (q->batch.n) start(q, now);
+}
+
+static void end(replica *q) {
+  q->busy = false;
+  if (S.is_static)
+    end_static(q, q->ends);
+  else
+    end_vllm(q, q->ends);
+}
+
+/* --- the clock --- */
+
+static i64 route(i64 i) {
+  if (!S.least_outstanding) return i % S.n_replicas;
+  i64 best = 0, fewest = INT64_MAX;
+  for (i64 k = 0; k < S.n_replicas; k++) {
+    i64 outstanding = 0;
+    for (i64 j = 0; j < i; j++) outstanding += S.r[j].replica == k && !S.r[j].finished;
+    if (outstanding < fewest) fewest = outstanding, best = k;
+  }
+  return best;
+}
+
+/* The next instant at which anything can happen after `now`; INT64_MAX when nothing can. */
+static i64 next_instant(const replica *q, i64 arrived, i64 now) {
+  i64 t = arrived < S.n ? S.r[arrived].arrival : INT64_MAX;
+  for (i64 k = 0; k < S.n_replicas; k++) {
+    if (q[k].busy)
+      t = least(t, q[k].ends);
+    else if (S.is_static && q[k].waiting.n) {
+      i64 timer = ((request *)q[k].waiting.item[0])->arrival + S.max_delay;
+      if (timer > now) t = least(t, timer);
+    }
+  }
+  return t;
+}
+
+static void simulate(void) {
+  replica *q = get((size_t)S.n_replicas * sizeof *q);
+  for (i64 k = 0; k < S.n_replicas; k++) {
+    q[k].index = k;
+    q[k].blocks = get((size_t)(S.kv_blocks > 0 ? S.kv_blocks : 1) * sizeof *q[k].blocks);
+    for (i64 i = 0; i < S.kv_blocks; i++) append(&q[k].free_list, &q[k].blocks[i]);
+  }
+  i64 arrived = 0;
+  for (i64 now = -1; (now = next_instant(q, arrived, now)) != INT64_MAX;) {
+    for (i64 k = 0; k < S.n_replicas; k++)
+      if (q[k].busy && q[k].ends == now) end(&q[k]);
+    for (; arrived < S.n && S.r[arrived].arrival == now; arrived++) {
+      request *r = &S.r[arrived];
+      r->replica = route(arrived);
+      append(&q[r->replica].waiting, r);
+    }
+    for (i64 k = 0; k < S.n_replicas; k++)
+      if (!q[k].busy) plan(&q[k], now);
+  }
+  for (i64 k = 0; k < S.n_replicas; k++) {
+    if (q[k].waiting.n || q[k].running.n) die("replica %lld is stuck", (long long)k);
+    if (S.kv_blocks >= 0 && (q[k].free_list.n != S.kv_blocks || q[k].reserved))
+      die("blocks are missing");
+    free(q[k].waiting.item), free(q[k].running.item), free(q[k].batch.item),
+        free(q[k].preempted.item);
+    free(q[k].free_list.item), free(q[k].blocks);
+  }
+  free(q);
+}
+
+static void write_requests(const char *path) {
+  FILE *f = fopen(path, "w");
+  if (!f) die("cannot write %s", path);
+  for (i64 i = 0; i < S.n; i++) {
+    const request *r = &S.r[i];
+    fprintf(f,
+            "{\"id\":%s,\"replica\":%lld,\"arrival_ns\":%lld,\"scheduled_ns\":%lld,\"preemptions\":"
+            "%lld,\"cached_tokens\":%lld,\"tokens_ns\":[",
+            r->id, (long long)r->replica, (long long)r->arrival, (long long)r->scheduled,
+            (long long)r->preemptions, (long long)r->cached);
+    for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token_time[k]);
+    fputs("]}\n", f);
+  }
+  if (fclose(f)) die("cannot write %s", path);
+}
+
+int main(int argc, char **argv) {
+  const char *scenario = NULL, *steps = NULL, *requests = NULL;
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--steps") && i + 1 < argc)
+      steps = argv[++i];
+    else if (!strcmp(argv[i], "--requests") && i + 1 < argc)
+      requests = argv[++i];
+    else if (!scenario && argv[i][0] != '-')
+      scenario = argv[i];
+    else
+      die("usage: naive SCENARIO [--steps FILE] [--requests FILE]");
+  }
+  if (!scenario) die("usage: naive SCENARIO [--steps FILE] [--requests FILE]");
+  read_scenario(scenario);
+  if (steps && !(steps_file = fopen(steps, "w"))) die("cannot write %s", steps);
+  simulate();
+  if (steps_file && fclose(steps_file)) die("cannot write %s", steps);
+  if (requests) write_requests(requests);
+  for (i64 i = 0; i < S.n; i++) free(S.r[i].id), free(S.r[i].token_time), free(S.r[i].blocks);
+  free(S.r);
+  return 0;
+}

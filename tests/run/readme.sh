@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Every block of README.md that opens with "```sh run" is run in a folder that looks like the root of a built tree; it must
+# succeed, and print what the "```text" block after it shows, where there is one. --update writes what they print instead.
+set -u
+export LC_ALL=C
+cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
+program=${DRYSERVE:-./dryserve}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/w"
+cp -R models hwprofiles traces studies plots "$tmp/w/" && cp "$program" "$tmp/w/dryserve" || exit 1
+unset DRYSERVE_DATA
+fail=0
+blocks=0
+state=text   # text | run (collecting commands) | shown (skipping what the file shows) | other (another fence)
+ready=       # 1: a block has run and its output may be shown next
+: >"$tmp/README.md"
+while IFS= read -r line || [ -n "$line" ]; do
+  case $state in
+  text)
+    printf '%s\n' "$line" >>"$tmp/README.md"
+    case $line in
+    '```sh run')
+      state=run
+      commands=
+      ;;
+    '```text')
+      if [ -n "$ready" ]; then
+        cat "$tmp/out" >>"$tmp/README.md"
+        state=shown
+        ready=
+      else
+        state=other
+      fi
+      ;;
+    '```'*)
+      state=other
+      ready=
+      ;;
+    esac
+    ;;
+  run)
+    printf '%s\n' "$line" >>"$tmp/README.md"
+    if [ "$line" = '```' ]; then
+      state=text
+      ready=1
+      blocks=$((blocks + 1))
+      (cd "$tmp/w" && printf '%s' "$commands" | bash -e) >"$tmp/out" 2>"$tmp/err"
+      status=$?
+      if [ $status -eq 0 ]; then
+        echo "ok - ${commands%%$'\n'*}"
+      else
+        cat "$tmp/err"
+        echo "not ok - exit status $status: ${commands%%$'\n'*}"
+        fail=1
+      fi
+    else
+      commands+=$line$'\n'
+    fi
+    ;;
+  shown | other)
+    [ "$state" = other ] && printf '%s\n' "$line" >>"$tmp/README.md"
+    if [ "$line" = '```' ]; then
+      [ "$state" = other ] || printf '%s\n' "$line" >>"$tmp/README.md"
+      state=text
+    fi
+    ;;
+  esac
+done <README.md
+[ $blocks -gt 0 ] || { echo "not ok - no command to run in README.md"; fail=1; }
+# The tour of the code names files that exist.
+lost=$(grep -oE '`[a-z]+/[a-z0-9_]+\.[ch]`' sim/README.md | tr -d '\140' | sort -u | while read -r f; do [ -e "sim/$f" ] || echo "$f"; done)
+if [ -n "$lost" ]; then
+  printf '%s\n' "$lost"
+  echo "not ok - sim/README.md names files that are not there"
+  fail=1
+else
+  echo "ok - sim/README.md names files that are there"
+fi
+if [ "${1:-}" = --update ]; then
+  [ $fail -eq 0 ] && cp "$tmp/README.md" "$root/README.md"
+elif diff README.md "$tmp/README.md"; then
+  echo "ok - the answers shown are those given"
+else
+  echo "not ok - the answers shown are not those given (> above); make golden-update writes them anew"
+  fail=1
+fi
+exit $fail
