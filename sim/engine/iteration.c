@@ -75,7 +75,8 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     v->reserved = 1;
     whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
   }
-  int64_t more = ds_div_up(whole, s->block_tokens) - v->blocks;
+  int64_t more = (whole <= UINT32_MAX ? (int64_t)ds_blocks_of((uint32_t)whole, s->block_tokens)
+                                      : ds_div_up(whole, s->block_tokens)) - v->blocks;
   if (more > 0) {
     if (more > r->kv.free_blocks) return broken(s, g->slot, "needs more KV blocks than are free");
     ds_kv_take(&r->kv, more);

@@ -36,6 +36,7 @@ typedef struct ds_slot {
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
+  uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -159,6 +160,7 @@ struct ds_sim {
   size_t cap_records;
   int64_t *gaps_ns;
   size_t n_gaps, cap_gaps;
+  int64_t blame_ns[DS_CAUSE_N], blamed_ns; /* of requests finished since the last ds_blame_settle */
   ds_gaps itl;
   ds_seconds seconds;
   ds_result result;
@@ -186,6 +188,7 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
+void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
