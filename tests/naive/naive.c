@@ -11,8 +11,8 @@
  *
  * --steps writes the lines of the program's --steps. --requests writes a line per request in order
  * of the file:
- * {"id", "replica", "arrival_ns", "scheduled_ns", "tokens_ns": [...], "preemptions",
- * "cached_tokens"}. Exit status: 0 done, 3 input that it cannot take. */
+ * {"id", "replica", "arrival_ns", "scheduled_ns", "tokens_ns": [...], "preemptions"}.
+ * Exit status: 0 done, 3 input that it cannot take. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ typedef struct request {
   bool finished;
   i64 *blocks, n_blocks; /* held, in order of position */
   i64 *token_time;
-  i64 replica, scheduled, preemptions, cached;
+  i64 replica, scheduled, preemptions;
 } request;
 
 typedef struct block {
@@ -451,7 +451,6 @@ static void plan_vllm(replica *q, i64 now) {
     take_hits(q, r, hit);
     grow(q, r, hit + n);
     r->computed = hit;
-    r->cached += hit;
     if (r->scheduled < 0) r->scheduled = now;
     grant(r, n, &budget);
   }

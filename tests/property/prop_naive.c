@@ -102,7 +102,7 @@ static bool agree(uint64_t seed, i64 *iterations, i64 *preemptions) {
 /* The sample of chat traffic in traces/, starved of KV, with room, and in static batches. */
 static void sample_trace(void) {
   static const char *const pools[] = {
-      "\"scheduler\": \"vllm-v1\", \"replicas\": 1, \"kv_blocks\": 600, \"prefix_cache\": true, "
+      "\"scheduler\": \"vllm-v1\", \"replicas\": 1, \"kv_blocks\": 900, \"prefix_cache\": true, "
       "\"scheduler_options\": {\"max_num_seqs\": 256, \"max_num_batched_tokens\": 512, "
       "\"full_sequence_must_fit\": false}",
       "\"scheduler\": \"vllm-v1\", \"replicas\": 3, \"kv_blocks\": 4000, \"prefix_cache\": false, "
