@@ -10,8 +10,7 @@
  *   naive SCENARIO [--steps FILE.jsonl] [--requests FILE.jsonl]
  *
  * --steps writes the lines of the program's --steps. --requests writes a line per request in order
- * of the file:
- * {"id", "replica", "arrival_ns", "scheduled_ns", "tokens_ns": [...], "preemptions"}.
+ * of the file, with the time of each of its tokens.
  * Exit status: 0 done, 3 input that it cannot take. */
 #include <jansson.h>
 #include <math.h>
@@ -78,7 +77,7 @@ static struct {
 
 static FILE *steps_file;
 
-static void die(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static _Noreturn void die(const char *format, ...) {
   va_list ap;
   va_start(ap, format);
   fputs("naive: ", stderr);
@@ -241,13 +240,9 @@ static void read_workload(const json_t *w, const char *scenario_path) {
     snprintf(path, sizeof path, "%.*s%s",
              *trace == '/' || !slash ? 0 : (int)(slash - scenario_path + 1), scenario_path, trace);
     char *s = slurp(path);
-    if (*s == '{')
-      read_jsonl(s);
-    else
-      read_azure(s);
+    *s == '{' ? read_jsonl(s) : read_azure(s);
     free(s);
-  } else
-    die("workload: neither requests nor trace");
+  }
   if (!S.n) die("no requests");
   i64 first = S.r[0].arrival; /* sorted: the first is the earliest */
   for (i64 i = 0; i < S.n; i++) {
@@ -669,9 +664,9 @@ static void write_requests(const char *path) {
     const request *r = &S.r[i];
     fprintf(f,
             "{\"id\":%s,\"replica\":%lld,\"arrival_ns\":%lld,\"scheduled_ns\":%lld,\"preemptions\":"
-            "%lld,\"cached_tokens\":%lld,\"tokens_ns\":[",
+            "%lld,\"tokens_ns\":[",
             r->id, (long long)r->replica, (long long)r->arrival, (long long)r->scheduled,
-            (long long)r->preemptions, (long long)r->cached);
+            (long long)r->preemptions);
     for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token_time[k]);
     fputs("]}\n", f);
   }
