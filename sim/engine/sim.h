@@ -11,6 +11,7 @@
 #include "engine/result.h"
 #include "engine/route.h"
 #include "engine/sched.h"
+#include "kv/span.h"
 
 typedef struct ds_request {
   int64_t arrival_ns;
@@ -19,6 +20,9 @@ typedef struct ds_request {
   int32_t priority;
   uint64_t after;   /* 0, or 1 + the index of the request that must be finished first: arrival_ns is then the earliest */
   int64_t think_ns; /* pause between that (or, under a concurrency cap, a free seat) and this arrival */
+  const ds_span *spans; /* what its tokens are (kv/span.h); NULL: its own. Read by ds_sim_feed, which copies them */
+  uint32_t n_spans;
+  uint32_t span_tokens; /* how many of its first tokens they speak for: at most input + output; 0: as many as they hold */
 } ds_request;
 
 typedef struct ds_sim_options {
