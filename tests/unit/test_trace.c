@@ -178,7 +178,7 @@ Test(trace, native_lines_are_read) {
        1,
        {{0, 1, 2, 1}}},
       {"{\"arrival_ns\":0,\"input_tokens\":1,\"output_tokens\":2,\"blocks\":[],\"class\":\"a]},{"
-       "\\\"\"}\n{\"arrival_ns\":0,\"blocks\" : [ 1 ] ,\"input_tokens\":1,\"output_tokens\":1}\n",
+       "\\\"\"}\n{\"arrival_ns\":0,\"blocks\" : [ 1 ] ,\"block_tokens\":16,\"input_tokens\":1,\"output_tokens\":1}\n",
        2,
        {{0, 1, 2, 1}, {0, 1, 1, 2}}},
   };
