@@ -55,6 +55,9 @@ ds_status ds_sim_new(const ds_run *run, const ds_sched_ops *sched, const ds_rout
                      const ds_alloc *a, ds_sim **out, ds_error *err);
 void ds_sim_free(ds_sim *s);
 
+/* Before the first feed: every replica has seen these requests, in this order, and done with them. */
+ds_status ds_sim_warm(ds_sim *s, const ds_request *r, size_t n, ds_error *err);
+
 /* Append requests, arrival_ns non-decreasing over all calls. DS_E_INPUT (err->request says which) when one can never
  * run: larger than the KV pool, than max_model_len, or refused by the policy. */
 ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err);
