@@ -64,6 +64,10 @@ typedef struct ds_sched_view {
   /* Tokens of a waiting request that the prefix cache will still hold, whole blocks, at most known - 1, once the
    * grants of `so_far` have taken their cached tokens back and `new_blocks` other blocks have been handed out. */
   uint32_t (*cached_tokens)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks);
+  /* The same, and how many of those tokens lie in blocks that somebody holds (or will, by so_far): these cost no free
+   * block, the others one each. */
+  uint32_t (*cached_hit)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks,
+                         uint32_t *held_tokens);
   const void *engine;
 } ds_sched_view;
 

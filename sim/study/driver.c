@@ -107,6 +107,8 @@ static bool keep_first(const ds_drive_options *opt, ds_drive *drive, const ds_re
   if (drive->first == NULL) return false;
   size_t room = opt->keep_first - drive->n_first, take = n < room ? n : room;
   memcpy(drive->first + drive->n_first, r, take * sizeof *r);
+  for (size_t i = drive->n_first; i < drive->n_first + take; i++)
+    if (!ds_span_keep(&drive->first_spans, &drive->first[i].spans, drive->first[i].n_spans)) return false;
   drive->n_first += take;
   return true;
 }
@@ -164,6 +166,7 @@ void ds_drive_free(ds_drive *drive) {
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
   free(drive->first);
+  ds_span_room_free(&drive->first_spans);
   memset(drive, 0, sizeof *drive);
 }
 
