@@ -57,6 +57,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
   r->v.last_end_ns = r->end_ns;
+  if (s->speculative) ds_spec_view(s, r);
   blank(&r->plan);
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
   if (st != DS_OK) {

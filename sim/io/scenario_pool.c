@@ -23,11 +23,11 @@ static const char *const pool_keys[] = {"name",
                                         "kv_blocks",
                                         "kv_block_tokens",
                                         "gpu_memory_utilization",
-                                        "prefix_cache"};
+                                        "prefix_cache",
+                                        "speculative"};
 static const ds_later pool_later[] = {
     {"initial_cache", "empty", "a cache that is warm at the start"},
     {"power_cap", NULL, "power caps"},
-    {"speculative", NULL, "speculative decoding"},
 };
 
 bool ds_is_pool_key(const char *key) {
@@ -298,7 +298,7 @@ bool ds_read_pool(ds_reader *r, const ds_node *pool) {
   }
   p->role = (ds_role)role;
   bool ok = read_hardware(r, pool) && read_engine(r, pool) && read_parallelism(r, pool) &&
-            read_scheduler(r, pool) && read_kv(r, pool);
+            read_scheduler(r, pool) && read_kv(r, pool) && ds_read_speculative(r, pool);
   r->prefix[0] = '\0';
   return ok;
 }

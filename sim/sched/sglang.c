@@ -129,13 +129,19 @@ static int64_t whole_pages(const ds_sched_view *v, int64_t tokens) {
 
 static bool is_chunked(const state *s, uint32_t slot) { return s->chunking && s->chunked == slot; }
 
+/* Blocks that a running request holds after its next decode, drafts included. */
+static int64_t next_end(const ds_sched_view *v, uint32_t slot) {
+  return ds_div_up((int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead, v->block_tokens);
+}
+
 /* Blocks that one more token for every running request takes, the one in chunks apart. */
 static int64_t decode_need(const state *s, const ds_sched_view *v) {
   int64_t need = v->decode_blocks;
   for (uint32_t i = 0; i < v->n_prefilling; i++) {
     uint32_t slot = v->prefilling[i];
     if (is_chunked(s, slot)) continue;
-    need += ds_div_up((int64_t)v->req[slot].computed + 1, v->block_tokens) - v->req[slot].blocks;
+    int64_t more = next_end(v, slot) - v->req[slot].blocks;
+    if (more > 0) need += more; /* what rejected drafts took is kept */
   }
   return need;
 }
@@ -289,7 +295,11 @@ static void decode_along(const state *s, const ds_sched_view *v, ds_plan *out, u
     if (slot == chunk_slot || is_chunked(s, slot)) continue;
     bool leaves = false;
     for (uint32_t k = 0; k < out->n_preempt && !leaves; k++) leaves = out->preempt[k] == slot;
-    if (!leaves) out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = 1};
+    if (leaves) continue;
+    ds_grant g = {.slot = slot, .tokens = 1};
+    if (ds_view_decodes(&v->req[slot])) g.drafts = v->drafts;
+    if (v->lookahead > 0) g.ahead_tokens = (int64_t)v->req[slot].computed + 1 + v->drafts + v->lookahead;
+    out->grants[out->n_grants++] = g;
   }
 }
 
@@ -347,10 +357,11 @@ static void retract(state *s, const ds_sched_view *v, ds_plan *out, int64_t need
     uint32_t victim = DS_SLOT_NONE;
     for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
       if (is_chunked(s, slot) || chosen(out, slot)) continue;
-      if (victim == DS_SLOT_NONE || leaves_before(v, slot, victim)) victim = slot;
+      /* With drafts the last of the batch leaves. */
+      if (victim == DS_SLOT_NONE || v->drafts > 0 || leaves_before(v, slot, victim)) victim = slot;
     }
-    int64_t held = ds_view_blocks(v, victim);
-    need -= ds_div_up((int64_t)ds_view_computed(v, victim) + 1, v->block_tokens) - held;
+    int64_t held = ds_view_blocks(v, victim), more = next_end(v, victim) - held;
+    if (more > 0) need -= more;
     free += held;
     out->preempt[out->n_preempt++] = victim;
     left--;
@@ -425,6 +436,7 @@ const ds_sched_ops ds_sched_sglang = {
     .init = init,
     .accepts = accepts,
     .plan = plan,
+    .speculates = true,
     .on_finish = on_finish,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,

@@ -40,15 +40,19 @@ static const ds_param params[] = {
 typedef struct state {
   int64_t promised; /* blocks to completion of everybody admitted; not kept with max-utilization */
   int64_t block_tokens;
+  int64_t ahead; /* drafts and lookahead of a request */
   bool keeps; /* promises */
 } state;
 
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
   state *s = st;
   const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
-  (void)err;
   s->block_tokens = run->pool.kv_block_tokens;
+  s->ahead = run->pool.speculative.tokens + run->pool.speculative.lookahead;
   s->keeps = c->capacity_policy != MAX_UTILIZATION;
+  if (run->pool.speculative.method != DS_DRAFT_NONE && c->max_num_tokens <= run->pool.speculative.tokens) {
+    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be above speculative.tokens");
+  }
   return DS_OK;
 }
 
@@ -64,7 +68,8 @@ static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blo
     return DS_E_INPUT;
   }
   if (pool->kv_blocks == DS_KV_UNLIMITED || c->capacity_policy == MAX_UTILIZATION) return DS_OK;
-  int64_t blocks = ds_div_up(prompt + cap, pool->kv_block_tokens);
+  int64_t ahead = pool->speculative.tokens + pool->speculative.lookahead;
+  int64_t blocks = ds_div_up(prompt + cap + ahead, pool->kv_block_tokens);
   if (blocks <= total_blocks) return DS_OK;
   ds_error_begin(err, DS_E_INPUT, "TensorRT-LLM promises ");
   ds_error_int(err, blocks);
@@ -73,20 +78,16 @@ static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blo
   return DS_E_INPUT;
 }
 
-static int64_t to_completion(int64_t block_tokens, const ds_req_view *r) {
-  return ds_div_up((int64_t)r->prompt_tokens + r->max_tokens, block_tokens);
-}
-
-/* It needs one token, and has begun its output. */
-static bool generates(const ds_req_view *r) {
-  return r->phase == DS_PHASE_DECODE ||
-         (r->phase == DS_PHASE_PREFILL && r->emitted > 0 && r->prompt_tokens + r->emitted - r->computed == 1);
+static int64_t to_completion(const state *s, const ds_req_view *r) {
+  return ds_div_up((int64_t)r->prompt_tokens + r->max_tokens + s->ahead, s->block_tokens);
 }
 
 static int64_t next_blocks(const ds_sched_view *v, uint32_t slot) {
   const ds_req_view *r = &v->req[slot];
-  if (!generates(r)) return 0; /* its prompt's blocks are all there */
-  return ds_div_up((int64_t)ds_view_computed(v, slot) + 1, v->block_tokens) - ds_view_blocks(v, slot);
+  if (!ds_view_decodes(r)) return 0; /* its prompt's blocks are all there */
+  int64_t all = (int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead;
+  int64_t more = ds_div_up(all, v->block_tokens) - ds_view_blocks(v, slot);
+  return more > 0 ? more : 0; /* what rejected drafts took is kept */
 }
 
 typedef struct room {
@@ -115,11 +116,13 @@ static void pause_some(const ds_sched_view *v, ds_plan *out, room *m) {
 static void take_generating(const ds_sched_view *v, ds_plan *out, room *m) {
   if (m->last == DS_SLOT_NONE) return;
   for (uint32_t slot = v->running_head;; slot = v->req[slot].next) {
-    if (generates(&v->req[slot])) {
-      if (m->tokens < 1) break;
-      m->tokens--;
+    if (ds_view_decodes(&v->req[slot])) {
+      if (m->tokens < 1 + (int64_t)v->drafts) break;
+      m->tokens -= 1 + (int64_t)v->drafts;
+      ds_grant g = {.slot = slot, .tokens = 1, .drafts = v->drafts};
+      if (v->lookahead > 0) g.ahead_tokens = (int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead;
       if (v->req[slot].phase == DS_PHASE_DECODE) out->decode[out->n_decode++] = slot;
-      else out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = 1};
+      else out->grants[out->n_grants++] = g;
     }
     if (slot == m->last) break;
   }
@@ -132,7 +135,7 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
     uint32_t slot = v->prefilling[i];
     bool paused = false;
     for (uint32_t k = 0; k < out->n_preempt && !paused; k++) paused = out->preempt[k] == slot;
-    if (!paused && !generates(&v->req[slot])) out->grants[out->n_grants++] = (ds_grant){.slot = slot};
+    if (!paused && !ds_view_decodes(&v->req[slot])) out->grants[out->n_grants++] = (ds_grant){.slot = slot};
   }
   if (out->n_preempt > 0) {
     out->blocked = DS_BLOCKED_KV;
@@ -151,7 +154,7 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
     }
     int64_t known = ds_view_known(v, slot), hit = 0, now = ds_div_up(known, v->block_tokens);
     if (v->prefix_cache && v->cached_tokens != NULL) hit = v->cached_tokens(v->engine, slot, out, taken);
-    int64_t whole = to_completion(v->block_tokens, &v->req[slot]);
+    int64_t whole = to_completion(s, &v->req[slot]);
     bool fits = c->capacity_policy == MAX_UTILIZATION ? now <= m->blocks : promised + whole <= v->total_blocks;
     if (!unlimited && !fits) {
       out->blocked = DS_BLOCKED_KV;
@@ -217,7 +220,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   for (uint32_t i = from; i < out->n_grants; i++) {
     if (out->grants[i].tokens == 0) continue;
     const ds_req_view *r = &v->req[out->grants[i].slot];
-    if (r->phase == DS_PHASE_WAITING && s->keeps) s->promised += to_completion(v->block_tokens, r);
+    if (r->phase == DS_PHASE_WAITING && s->keeps) s->promised += to_completion(s, r);
     out->grants[kept++] = out->grants[i];
   }
   if (kept < out->n_grants && out->blocked == DS_BLOCKED_NO) out->blocked = DS_BLOCKED_OTHER;
@@ -228,7 +231,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
 
 static void on_finish(void *st, const ds_req_view *r) {
   state *s = st;
-  if (s->keeps) s->promised -= to_completion(s->block_tokens, r);
+  if (s->keeps) s->promised -= to_completion(s, r);
 }
 
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
@@ -246,6 +249,7 @@ const ds_sched_ops ds_sched_trtllm = {
     .init = init,
     .accepts = accepts,
     .plan = plan,
+    .speculates = true,
     .on_finish = on_finish,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,

@@ -190,6 +190,29 @@ static const char *option_name(const char *key) {
   return key;
 }
 
+/* Speculation of an entry. What was accepted is in the text beside the collection only: here it is
+ * again. */
+static json_t *speculation_of(const json_t *v, json_t *cost) {
+  static const char *const accepted[][2] = {{"S15", "R1,1,3\nR1,2,1\nR1,3,0\n"},
+                                            {"S15b", "R1,1,3\nR2,1,1\nR2,2,1\n"}};
+  const char *id = json_string_value(json_object_get(v, "id"));
+  const json_t *config = json_object_get(v, "config");
+  char value[64];
+  for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
+    if (strcmp(id, accepted[i][0])) continue;
+    FILE *f = fopen(at("%s-accepted.csv", id), "w");
+    if (!f) bail("cannot write");
+    fprintf(f, "request,step,accepted\n%s", accepted[i][1]);
+    fclose(f);
+  }
+  snprintf(value, sizeof value, "%g ms",
+           json_number_value(json_object_get(config, "draft_ms_per_token")));
+  json_object_set_new(cost, "draft_token", json_string(value));
+  snprintf(value, sizeof value, "%s-accepted.csv", id);
+  return json_pack("{s:s,s:O,s:s}", "method", "draft-model", "tokens", json_object_get(config, "K"),
+                   "acceptance", value);
+}
+
 /* An entry as a scenario; NULL when it uses something that this version does not have. */
 static json_t *scenario_of(const json_t *v, bool priority) {
   static const char *const known[] = {"id", "arrival_us", "prompt", "output", "max_tokens", "prio"};
@@ -200,7 +223,8 @@ static json_t *scenario_of(const json_t *v, bool priority) {
                                             {"sglang", "sglang", NULL},
                                             {"trtllm_no_evict", "trtllm", "guaranteed-no-evict"},
                                             {"trtllm_max_util", "trtllm", "max-utilization"},
-                                            {"trtllm_static", "trtllm", "static"}};
+                                            {"trtllm_static", "trtllm", "static"},
+                                            {"vllm_v1+spec", "vllm-v1", NULL}};
   const char *const *ours = NULL;
   for (size_t k = 0; policy && k < sizeof policies / sizeof policies[0]; k++)
     if (!strcmp(policy, policies[k][0])) ours = policies[k];
@@ -210,6 +234,10 @@ static json_t *scenario_of(const json_t *v, bool priority) {
   json_t *pool =
       json_pack("{s:s,s:s,s:b}", "name", "main", "scheduler", ours[1], "prefix_cache", 0);
   if (ours[2]) json_object_set_new(options, "capacity_policy", json_string(ours[2]));
+  json_t *drafts = NULL, *cost = json_pack("{s:s,s:s,s:s,s:s}", "model", "linear", "step", "10 ms",
+                                           "prefill_token", "0.1 ms", "decode_sequence", "1 ms");
+  if (json_object_get(config, "K")) drafts = speculation_of(v, cost);
+  if (drafts) json_object_set_new(pool, "speculative", drafts);
   const char *key;
   size_t i;
   json_object_foreach(config, key, value) {
@@ -219,6 +247,10 @@ static json_t *scenario_of(const json_t *v, bool priority) {
       json_object_set(pool, "kv_blocks", value);
     else if (!strcmp(key, "block_size") || !strcmp(key, "page"))
       json_object_set(pool, "kv_block_tokens", value);
+    else if (!strcmp(key, "K") || !strcmp(key, "draft_ms_per_token"))
+      continue; /* taken up already */
+    else if (!strcmp(key, "lookahead"))
+      json_object_set(drafts, key, value);
     else if (!strcmp(key, "chunking"))
       json_object_set_new(options, key,
                           json_string(strcmp(json_string_value(value), "FCFS") ? "equal-progress"
@@ -248,9 +280,8 @@ static json_t *scenario_of(const json_t *v, bool priority) {
     if (json_object_get(r, "prio")) json_object_set(one, "priority", json_object_get(r, "prio"));
     json_array_append_new(requests, one);
   }
-  json_t *all = json_pack("{s:i,s:[o],s:{s:s,s:s,s:s,s:s},s:{s:o}}", "scenario", 1, "pools", pool,
-                          "cost", "model", "linear", "step", "10 ms", "prefill_token", "0.1 ms",
-                          "decode_sequence", "1 ms", "workload", "requests", requests);
+  json_t *all = json_pack("{s:i,s:[o],s:o,s:{s:o}}", "scenario", 1, "pools", pool, "cost", cost,
+                          "workload", "requests", requests);
   if (good) return all;
   json_decref(all);
   return NULL;
