@@ -26,6 +26,8 @@ static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan)
     if (s->view[slot].phase != DS_PHASE_DECODE || s->slot[slot].last_grant == (uint32_t)r->v.iteration) continue;
     DS_TRY(ds_decode_leave(s, r, slot));
     DS_TRY(ds_prefilling_insert(s, r, slot));
+    uint32_t left = s->slot[slot].output - s->view[slot].emitted;
+    if (left < r->pending_least) r->pending_least = left;
   }
   return DS_OK;
 }
@@ -88,6 +90,13 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     v->reserved = 1;
     whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
   }
+  if (g->drafts > 0) {
+    if (g->drafts > r->v.drafts || v->emitted == 0 || left != 1) return broken(s, g->slot, "adds drafts where there are none");
+    whole += g->drafts;
+    shape->draft_tokens += g->drafts;
+    shape->draft_rows++;
+  }
+  if (g->ahead_tokens > whole) whole = g->ahead_tokens;
   int64_t more = (whole <= UINT32_MAX ? (int64_t)ds_blocks_of((uint32_t)whole, s->block_tokens)
                                       : ds_div_up(whole, s->block_tokens)) - v->blocks;
   if (more > 0) {
@@ -162,6 +171,10 @@ static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
       return broken(s, slot, "preempts a request that is not running");
     }
     DS_TRY(ds_preempt(s, r, slot));
+    if (plan->preempt_to_back) {
+      ds_queue_remove(s, r, slot);
+      ds_queue_push_back(s, r, slot);
+    }
   }
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
 }
@@ -186,7 +199,11 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     ctx = shape.decode_ctx;
   }
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
-  if (rows > 0) price_rows(s, r, rows, ctx);
+  if (plan->n_grants > 0 && shape.draft_tokens > 0) {
+    ds_spec_price(s, r, &shape);
+  } else if (rows > 0) {
+    price_rows(s, r, rows, ctx);
+  }
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
   c->start_ns = r->v.now_ns;
@@ -272,12 +289,13 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
   return ds_request_finish(s, r, slot, r->v.now_ns);
 }
 
-/* A prompt (or recompute) is complete: it emits one token. */
-static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
+/* A prompt (or recompute) is complete: it emits one token, and with it what was accepted of `drafts` more. */
+static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts) {
   ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   int64_t t = r->v.now_ns;
-  ds_prefilling_remove(r, slot);
+  uint32_t extra = 0;
+  if (drafts > 0) DS_TRY(ds_spec_verify(s, r, slot, drafts, &extra));
   if (q->preempted_ns >= 0) {
     q->blame_ns[DS_CAUSE_PREEMPTED] += t - q->preempted_ns;
     q->preempted_ns = -1;
@@ -287,6 +305,14 @@ static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
   q->last_token_ns = t;
   v->emitted++;
   if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens++;
+  if (extra > 0) {
+    v->emitted += extra;
+    v->computed += extra;
+    if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens += extra;
+    if (s->opt.gaps && q->n_piece > 0) q->piece[q->n_piece - 1].since += extra;
+  }
+  if (s->speculative && v->emitted < q->output) return DS_OK; /* one token to compute, as before */
+  ds_prefilling_remove(r, slot);
   if (v->emitted < q->output) return ds_decode_enter(s, r, slot);
   return row_done(s, r, slot);
 }
@@ -304,7 +330,9 @@ static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_befo
     else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens);
     v->computed += r->plan.grants[i].tokens;
     ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)r->cur.dt_ns, v->computed));
-    if (v->computed == v->prompt_tokens + v->emitted) DS_TRY(emit_after_prefill(s, r, slot));
+    if (v->computed == v->prompt_tokens + v->emitted) {
+      DS_TRY(emit_after_prefill(s, r, slot, r->plan.grants[i].drafts));
+    }
   }
   return DS_OK;
 }

@@ -19,7 +19,7 @@ enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_N };
 
 /* A stretch of contiguous decoding, or one odd gap: only kept when every gap was asked for. */
 typedef struct ds_piece {
-  uint64_t since, until;
+  uint64_t since, until; /* of an odd gap: since is the tokens that came out at its end */
   int64_t gap_ns; /* >= 0: one gap of this length instead of a stretch */
 } ds_piece;
 
@@ -40,6 +40,7 @@ typedef struct ds_slot {
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
   uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
+  uint32_t verify_steps;  /* speculation: so far */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -129,6 +130,7 @@ struct ds_sim {
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
+  bool speculative;
   ds_replica *replica;
   size_t n_replicas;
   void *route_state;
@@ -172,6 +174,8 @@ struct ds_sim {
   int64_t *gaps_ns;
   size_t n_gaps, cap_gaps;
   int64_t blame_ns[DS_CAUSE_N], blamed_ns; /* of requests finished since the last ds_blame_settle */
+  uint32_t *chunk_tokens; /* beside gaps_ns, with speculation */
+  size_t cap_chunk_tokens;
   ds_gaps itl;
   ds_seconds seconds;
   ds_result result;
@@ -208,6 +212,10 @@ ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes
 #ifdef DS_CHECKING
 void ds_cache_check(const ds_sim *s, const ds_replica *r);
 #endif
+/* speculate.c: drafts */
+void ds_spec_view(const ds_sim *s, ds_replica *r);
+void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape); /* decode rows of an iteration with drafts */
+ds_status ds_spec_verify(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts, uint32_t *extra);
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
 void ds_blame_settle(ds_sim *s);

@@ -37,6 +37,11 @@ typedef struct ds_cache_totals { /* the prefix cache; prompts count when first a
   ds_kv_stats blocks;
   int64_t resident_blocks; /* in the index at the end */
 } ds_cache_totals;
+/* Speculative decoding. A draft is one proposal of a request in one iteration, of one or more tokens. */
+typedef struct ds_spec_totals {
+  uint64_t drafts, draft_tokens, accepted_tokens;
+  uint64_t accepted_at[DS_DRAFTS_MAX]; /* by position: proposals that were accepted up to here */
+} ds_spec_totals;
 
 typedef struct ds_replica_totals {
   uint64_t iterations, decode_iterations, leased_iterations, leases;
@@ -51,6 +56,7 @@ typedef struct ds_replica_totals {
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
+  ds_spec_totals speculation;
 } ds_replica_totals;
 
 typedef struct ds_result {
@@ -66,10 +72,12 @@ typedef struct ds_result {
   const uint32_t *outputs;  /* output tokens; TPOT = (e2e - ttft) / (outputs - 1) */
   const ds_record *records; /* NULL unless asked for */
   const int64_t *gaps_ns;   /* NULL unless asked for */
+  const uint32_t *chunk_tokens; /* tokens that came out at the end of each of those gaps; NULL: always one */
   const ds_gaps *itl;       /* inter-token gaps of all requests */
   const ds_seconds *seconds; /* per-second counters */
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
+  ds_spec_totals speculation;
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;

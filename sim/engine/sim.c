@@ -60,6 +60,15 @@ static ds_status init(ds_sim *s, ds_error *err) {
   DS_TRY(ds_pricer_new(&s->run, tokens, seqs, &s->alloc, &s->pricer, err));
   DS_TRY(bind_times(s));
 
+  s->speculative = pool->speculative.method != DS_DRAFT_NONE;
+  if (s->speculative && !s->sched->speculates) {
+    ds_error_begin(err, DS_E_INPUT, "pools.");
+    ds_error_text(err, pool->name[0] != '\0' ? pool->name : "main");
+    ds_error_text(err, ".speculative: scheduler ");
+    ds_error_text(err, s->sched->name);
+    ds_error_text(err, " does not plan drafts");
+    return DS_E_INPUT;
+  }
   s->track_gap = s->opt.max_gap || s->opt.records || s->run.slo.request.itl_ns > 0;
   const ds_slo_request *limit = &s->run.slo.request;
   s->has_slo = limit->ttft_ns > 0 || limit->tpot_ns > 0 || limit->itl_ns > 0 || limit->e2e_ns > 0;
@@ -154,6 +163,7 @@ void ds_sim_free(ds_sim *s) {
   ds_alloc_free(&a, s->outputs, s->cap_outputs, sizeof *s->outputs);
   ds_alloc_free(&a, s->records, s->cap_records, sizeof *s->records);
   ds_alloc_free(&a, s->gaps_ns, s->cap_gaps, sizeof *s->gaps_ns);
+  ds_alloc_free(&a, s->chunk_tokens, s->cap_chunk_tokens, sizeof *s->chunk_tokens);
   ds_alloc_free(&a, s->itl.bucket, DS_GAPS_BUCKETS, sizeof *s->itl.bucket);
   ds_alloc_free(&a, s->itl.run, s->itl.cap_run, sizeof *s->itl.run);
   ds_seconds_free(&s->seconds, &a);
@@ -182,7 +192,9 @@ static ds_status check_request(const ds_sim *s, const ds_request *r, uint64_t in
   if (pool->max_model_len > 0 && whole > pool->max_model_len) {
     return refuse(err, index, "a request of ", whole, " tokens (input and output) exceeds max_model_len ", pool->max_model_len);
   }
-  int64_t blocks = ds_div_up(whole - 1, s->block_tokens);
+  int64_t most = whole - 1;
+  if (s->speculative) most += pool->speculative.tokens + pool->speculative.lookahead; /* of its last verify step */
+  int64_t blocks = ds_div_up(most, s->block_tokens);
   if (!s->unlimited && blocks > s->total_blocks) {
     return refuse(err, index, "a request needs ", blocks, " KV blocks, more than the whole pool of ", s->total_blocks);
   }
@@ -290,6 +302,11 @@ static void finalise(ds_sim *s) {
     out->decode_iterations += t->decode_iterations;
     out->leased_iterations += t->leased_iterations;
     out->recomputed_tokens += t->recomputed_tokens;
+    ds_spec_totals *all = &out->speculation;
+    all->drafts += t->speculation.drafts;
+    all->draft_tokens += t->speculation.draft_tokens;
+    all->accepted_tokens += t->speculation.accepted_tokens;
+    for (int k = 0; k < DS_DRAFTS_MAX; k++) all->accepted_at[k] += t->speculation.accepted_at[k];
   }
   ds_blame_settle(s);
   out->submitted = s->n_fed;
@@ -302,6 +319,7 @@ static void finalise(ds_sim *s) {
   out->arrival_ns = s->opt.closed_loop ? s->arrival_ns : NULL;
   out->records = s->opt.records ? s->records : NULL;
   out->gaps_ns = s->opt.gaps ? s->gaps_ns : NULL;
+  out->chunk_tokens = s->opt.gaps && s->speculative ? s->chunk_tokens : NULL;
   out->itl = &s->itl;
   out->seconds = &s->seconds;
   out->n_replicas = s->n_replicas;

@@ -68,16 +68,30 @@ typedef struct budget {
 
 static int64_t wanted(const config *c, const ds_sched_view *v, uint32_t slot) {
   int64_t n = (int64_t)ds_view_known(v, slot) - ds_view_computed(v, slot);
+  if (v->drafts > 0 && ds_view_decodes(&v->req[slot])) n += v->drafts;
   if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
   return n;
 }
 
 static int64_t blocks_for(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
-  return (int64_t)ds_blocks_of(ds_view_computed(v, slot) + (uint32_t)tokens, v->block_tokens) - ds_view_blocks(v, slot);
+  int64_t all = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
+  int64_t more = (int64_t)ds_blocks_of((uint32_t)all, v->block_tokens) - ds_view_blocks(v, slot);
+  return more > 0 ? more : 0; /* what rejected drafts took is kept */
 }
 
-static void give(ds_plan *out, budget *b, uint32_t slot, int64_t tokens, int64_t blocks) {
-  out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)tokens};
+/* A grant to a running request: its drafts are among the tokens, its lookahead is not. */
+static ds_grant grant_of(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
+  ds_grant g = {.slot = slot, .tokens = (uint32_t)tokens};
+  if (v->drafts > 0 && ds_view_decodes(&v->req[slot])) {
+    g.tokens = 1;
+    g.drafts = (uint32_t)tokens - 1;
+  }
+  if (v->lookahead > 0) g.ahead_tokens = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
+  return g;
+}
+
+static void give(const ds_sched_view *v, ds_plan *out, budget *b, uint32_t slot, int64_t tokens, int64_t blocks) {
+  out->grants[out->n_grants++] = grant_of(v, slot, tokens);
   b->tokens -= tokens;
   b->blocks -= blocks;
 }
@@ -97,7 +111,7 @@ static bool serve_all(const config *c, const ds_sched_view *v, ds_plan *out, bud
       return false;
     }
     if (n == 0) continue;
-    out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n};
+    out->grants[out->n_grants++] = grant_of(v, slot, n);
     tokens -= n;
     blocks -= need;
   }
@@ -141,7 +155,7 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
       b->tokens--;
       b->blocks -= need;
     } else {
-      give(out, b, slot, n, need);
+      give(v, out, b, slot, n, need);
     }
     if (slot == tail) break;
   }
@@ -212,6 +226,7 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .engine = "vllm",
+    .speculates = true,
     .init = init,
     .accepts = accepts,
     .plan = plan,

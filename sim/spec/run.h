@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "spec/hardware.h"
 #include "spec/model.h"
+#include "spec/speculation.h"
 
 typedef enum ds_cost_tier { DS_COST_ROOFLINE, DS_COST_SPEED_OF_LIGHT, DS_COST_LINEAR } ds_cost_tier;
 
@@ -39,6 +40,7 @@ typedef struct ds_pool {
   double memory_utilization;
   bool prefix_cache, warm_cache; /* warm: the workload's prefixes are resident at the start */
   ds_eviction eviction;    /* which cached blocks go first */
+  ds_speculation speculative;
   /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
   int64_t max_num_seqs, max_num_batched_tokens;
 } ds_pool;
