@@ -24,7 +24,8 @@ typedef struct ds_length_law { /* tokens; a draw is rounded to the nearest integ
 typedef enum ds_arrival_process {
   DS_ARRIVAL_POISSON,
   DS_ARRIVAL_CONSTANT,
-  DS_ARRIVAL_BURST
+  DS_ARRIVAL_BURST,
+  DS_ARRIVAL_CLOSED
 } ds_arrival_process;
 
 /* What to do with a row that is not simply good (interface page, import defaults). */
@@ -58,6 +59,10 @@ typedef struct ds_workload {
   ds_request *inline_requests; /* sorted by arrival (stable); owned */
   char **inline_ids;           /* owned; NULL entries when unnamed */
   size_t n_inline;
+  /* closed loop: requests may follow others, and all are fed before the first step */
+  bool closed_loop;
+  int64_t concurrency; /* so many in flight, each completion admits the next; 0: no cap */
+  int64_t think_ns;    /* generate: pause before a freed seat is taken again */
   /* all */
   char class_name[DS_NAME_MAX];
   int64_t max_tokens_fixed;  /* > 0: a count for everybody */

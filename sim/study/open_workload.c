@@ -17,6 +17,7 @@ typedef struct generator {
   ds_length input, output;
   uint64_t seed, requests; /* requests 0: until the duration */
   int64_t duration_ns;     /* 0: no limit */
+  int64_t think_ns;        /* closed loop */
 } generator;
 
 static bool generator_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_diag *d) {
@@ -42,7 +43,8 @@ static bool generator_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds
                  .line = 0,
                  .id = DS_ROW_NO_ID,
                  .input_tokens = ds_length_draw(&g->input, g->seed, DS_PURPOSE_INPUT_TOKENS, i),
-                 .output_tokens = ds_length_draw(&g->output, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i)};
+                 .output_tokens = ds_length_draw(&g->output, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i),
+                 .think_ns = g->think_ns};
   }
   return true;
 }
@@ -92,6 +94,7 @@ static ds_process_kind process_of(ds_arrival_process p) {
   case DS_ARRIVAL_CONSTANT:
     return DS_PROCESS_CONSTANT;
   case DS_ARRIVAL_BURST:
+  case DS_ARRIVAL_CLOSED:
     break;
   }
   return DS_PROCESS_BURST;
@@ -99,7 +102,7 @@ static ds_process_kind process_of(ds_arrival_process p) {
 
 static bool generate_open(const ds_workload *w, uint64_t seed, ds_source **out, ds_diag *d) {
   *out = NULL;
-  bool burst = w->process == DS_ARRIVAL_BURST;
+  bool burst = w->process == DS_ARRIVAL_BURST || w->process == DS_ARRIVAL_CLOSED;
   if (w->requests < 0 || w->duration_ns < 0 ||
       (w->requests == 0 && (w->duration_ns == 0 || burst))) {
     ds_diag_set(d, DS_EXIT_INPUT, NULL, 0, 0, "workload.generate: %s",
@@ -135,6 +138,7 @@ static bool generate_open(const ds_workload *w, uint64_t seed, ds_source **out, 
   g->seed = seed;
   g->requests = (uint64_t)w->requests;
   g->duration_ns = w->duration_ns;
+  g->think_ns = w->think_ns;
   *out = &g->source;
   return true;
 }
