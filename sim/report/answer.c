@@ -87,7 +87,7 @@ static void put_workload(line *l, const ds_report *r) {
   else if (w->process == DS_ARRIVAL_CLOSED)
     put(l, "%" PRId64 " clients in a closed loop", w->concurrency);
   else
-    put(l, "%s arrivals", w->process == DS_ARRIVAL_POISSON ? "Poisson" : "constant");
+    put(l, "%s arrivals", w->process == DS_ARRIVAL_POISSON ? "Poisson" : ds_arrival_names[w->process]);
   const ds_flow *f = &r->summary->flow;
   if (f->window_ns <= 0) return;
   put(l, " at ");

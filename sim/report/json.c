@@ -226,8 +226,6 @@ static void lengths(ds_json *j, const char *key, const ds_lengths *l) {
 static void method(ds_json *j, const ds_report *r) {
   const ds_scenario *sc = r->scenario;
   static const char *const tiers[] = {"roofline", "speed-of-light", "linear"};
-  static const char *const processes[] = {"poisson", "constant", "burst-at-zero",
-                                          "closed-loop"};
   const ds_workload *w = &sc->workload;
   double rate = offered_rate(r);
   ds_json_object(j, "method");
@@ -238,7 +236,7 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_text(j, "goodput_limits", r->summary->has_limits ? "per request, inclusive" : NULL);
   ds_json_text(j, "workload", ds_trace_format(r->drive->trace));
   ds_json_object(j, "arrivals");
-  ds_json_text(j, "process", w->kind == DS_WORKLOAD_GENERATE ? processes[w->process] : "recorded");
+  ds_json_text(j, "process", w->kind == DS_WORKLOAD_GENERATE ? ds_arrival_names[w->process] : "recorded");
   maybe(j, "rate_per_s", rate > 0, rate);
   ds_json_number(j, "span_s", (double)r->summary->flow.window_ns / 1e9);
   ds_json_end_object(j);
