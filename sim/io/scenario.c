@@ -264,6 +264,10 @@ void ds_scenario_free(ds_scenario *s) {
   ds_span_room_free(&s->workload.inline_spans);
   free(s->workload.inline_ids);
   free(s->workload.inline_requests);
+  for (ds_law_table *t = s->workload.tables, *next; t; t = next) {
+    next = t->next;
+    free(t);
+  }
   memset(s, 0, sizeof *s);
 }
 

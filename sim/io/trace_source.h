@@ -22,6 +22,8 @@ typedef struct ds_row {
   uint32_t time_column, input_column, output_column; /* 1-based, for messages */
   uint32_t n_spans;
   const ds_span *spans; /* what its tokens are (kv/span.h); the source's, until the next call of rows */
+  uint64_t after;   /* 0, or 1 + the number of the row that must be finished first */
+  int64_t think_ns; /* pause after that one (or, under a concurrency cap, for a free seat) */
 } ds_row;
 
 typedef struct ds_source ds_source;
