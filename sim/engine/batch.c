@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests between queue, running set and free: KV, counters. */
 #include "engine/lists.h"
+#include "engine/near.h"
 
 #include <string.h>
 
@@ -40,6 +41,9 @@ ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
     q->need_phase = r->phase + ahead < s->block_tokens ? r->phase + ahead : r->phase + ahead - s->block_tokens;
     r->need[q->need_phase]++;
   }
+  if (DS_UNLIKELY(s->reach > 0)) {
+    ds_near_count(s, r, v->since, (int64_t)v->prompt_tokens + v->emitted, v->since, true);
+  }
   ds_wheel_put(&r->finish, s->link, slot, v->since + (q->output - v->emitted), r->v.iteration);
   return DS_OK;
 }
@@ -59,6 +63,9 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
   v->emitted += gained;
   v->computed += gained;
   r->ctx_sum -= v->prompt_tokens + v->emitted;
+  if (DS_UNLIKELY(s->reach > 0)) {
+    ds_near_count(s, r, v->since, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, false);
+  }
   q->blame_ns[DS_CAUSE_DECODE_MEMORY] += r->ledger[DS_PART_MEMORY] - q->ledger[DS_PART_MEMORY];
   q->blame_ns[DS_CAUSE_DECODE_COMPUTE] += r->ledger[DS_PART_COMPUTE] - q->ledger[DS_PART_COMPUTE];
   q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - q->ledger[DS_PART_COMM];
