@@ -161,8 +161,9 @@ static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64
   const ds_decode_price *price = ds_price_decode(s->pricer, rows);
   const uint64_t cap = s->unlimited || r->kv.total_blocks < MANY_BLOCKS ? BLOCK_ITERATIONS : 64;
   *ended = true;
+  const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
   for (;;) {
-    uint64_t most = done - r->v.iteration;
+    uint64_t most = (done < limit ? done : limit) - r->v.iteration;
     lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
                .phase = r->phase, .most = most < cap ? most : cap, .emitting = plan->emit_at_end ? 0 : r->v.n_decoding};
     ds_status st = s->itl.exact ? run_exact(s, r, &l, price, rows) : run_fast(s, r, &l, price, rows);
@@ -172,7 +173,7 @@ static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64
       *ended = false;
       return DS_OK;
     }
-    if (l.stop_kv || r->v.now_ns >= horizon_ns || (l.stop_long && r->need[r->phase] > r->kv.free_blocks)) {
+    if (l.stop_kv || r->v.now_ns >= horizon_ns || r->v.iteration == limit || (l.stop_long && r->need[r->phase] > r->kv.free_blocks)) {
       r->plan_due = true; /* the policy decides who gives way, or who enters */
       return DS_OK;
     }
@@ -182,7 +183,7 @@ static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64
 
 /* May the plan go on, now that somebody has finished? */
 static bool goes_on(const ds_sim *s, const ds_replica *r, const ds_plan *plan, int64_t horizon_ns) {
-  return plan->hold_past_finish && r->v.n_queue == 0 && r->v.n_decoding > 0 && r->v.now_ns < horizon_ns &&
+  return plan->hold_past_finish && plan->hold_steps == 0 && r->v.n_queue == 0 && r->v.n_decoding > 0 && r->v.now_ns < horizon_ns &&
          !s->opt.closed_loop && r->need[r->phase] <= r->kv.free_blocks;
 }
 
