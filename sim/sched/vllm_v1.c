@@ -112,7 +112,7 @@ static bool shrink(const ds_sched_view *v, ds_plan *out, budget *b) {
   int64_t need = v->decode_blocks, blocks = b->blocks, n = v->n_decoding;
   for (uint32_t slot = v->running_tail; need > blocks; slot = v->req[slot].prev) {
     need -= blocks_for(v, slot, 1);
-    blocks += ds_view_blocks(v, slot);
+    blocks += ds_view_freed(v, slot, out);
     out->preempt[out->n_preempt++] = slot;
     n--;
   }
@@ -131,7 +131,7 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
     bool self = false;
     while (need > b->blocks && !self) {
       self = tail == slot;
-      b->blocks += ds_view_blocks(v, tail);
+      b->blocks += ds_view_freed(v, tail, out);
       out->preempt[out->n_preempt++] = tail;
       tail = v->req[tail].prev;
     }
