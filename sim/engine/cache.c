@@ -70,7 +70,7 @@ static const ds_kv_part *parts_of(const ds_sim *s, const ds_slot *q) { return s-
 static void see_claims(const ds_sim *s, ds_replica *r, const ds_plan *so_far) {
   if (r->claims_seen > so_far->n_grants) { /* the policy has started over */
     ds_kv_plan(&r->kv);
-    r->claims_seen = 0;
+    r->claims_seen = r->leaving_seen = 0;
   }
   for (; r->claims_seen < so_far->n_grants; r->claims_seen++) {
     const ds_grant *g = &so_far->grants[r->claims_seen];
@@ -133,6 +133,23 @@ uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, in
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks) {
   uint32_t held;
   return ds_cached_hit(sim, slot, so_far, new_blocks, &held);
+}
+
+int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far) {
+  const ds_sim *s = sim;
+  const ds_slot *q = &s->slot[slot];
+  ds_replica *r = &s->replica[q->replica];
+  int64_t blocks = ds_view_blocks(&r->v, slot) - q->shared;
+  if (q->shared == 0) return blocks;
+  if (r->leaving_seen > so_far->n_preempt) {
+    ds_kv_plan(&r->kv);
+    r->claims_seen = r->leaving_seen = 0;
+  }
+  for (; r->leaving_seen < so_far->n_preempt; r->leaving_seen++) {
+    const ds_slot *other = &s->slot[so_far->preempt[r->leaving_seen]];
+    if (other->shared > 0) ds_kv_leave(&r->kv, other->leaf);
+  }
+  return blocks + ds_kv_freed(&r->kv, q->leaf);
 }
 
 /* ---- coming by it ---- */

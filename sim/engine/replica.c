@@ -64,7 +64,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   blank(&r->plan);
   if (r->v.prefix_cache) {
     ds_kv_plan(&r->kv);
-    r->claims_seen = 0;
+    r->claims_seen = r->leaving_seen = 0;
   }
   r->plan.preempt += r->n_made_way; /* the log wants all that went at this instant */
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);

@@ -31,6 +31,7 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->v.prefix_cache = s->run.pool.prefix_cache && !s->unlimited;
   r->v.cached_tokens = ds_cached_tokens;
   r->v.cached_hit = ds_cached_hit;
+  r->v.freed = ds_cache_freed;
   r->v.engine = s;
   ds_wheel_init(&r->finish);
   r->wake_ns = DS_TIME_NEVER;
@@ -273,6 +274,7 @@ ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
       return DS_E_STATE;
     }
     s->result.last_arrival_ns = r[i].arrival_ns;
+    s->result.identified += r[i].n_spans > 0;
   }
   if (!s->opt.closed_loop) {
     memcpy(s->pending + s->n_pending, r, n * sizeof *r);

@@ -33,8 +33,9 @@ typedef struct ds_kv_run {
   uint32_t extra;                /* SHARED: further copies of it, computed by requests beside those that already had it */
   uint32_t uses;                 /* SHARED: how often it was computed or found */
   uint32_t generation;           /* of this entry: told apart from what stood here before */
-  uint32_t mark;                 /* SHARED: the plan for which `claimed` holds */
+  uint32_t mark;                 /* SHARED: the plan for which `claimed` and `leaving` hold */
   uint32_t claimed;              /* its first blocks that the plan at hand takes back */
+  uint32_t leaving;              /* how many of those that hold it the plan at hand preempts */
   uint8_t kind;                  /* ds_kv_kind */
 } ds_kv_run;
 

@@ -198,6 +198,7 @@ static ds_status split(ds_kv_pool *p, uint32_t id, uint32_t blocks, uint32_t *fr
   f->uses = r->uses;
   f->children = 1;
   f->mark = r->mark;
+  f->leaving = r->leaving;
   f->claimed = r->claimed < blocks ? r->claimed : blocks;
   r->claimed -= f->claimed;
   r->parent = *front;
@@ -380,10 +381,30 @@ void ds_kv_plan(ds_kv_pool *p) { p->plan++; }
 
 static uint32_t claimed(const ds_kv_pool *p, const ds_kv_run *r) { return r->mark == p->plan ? r->claimed : 0; }
 
-static void claim(ds_kv_pool *p, uint32_t id, uint32_t blocks) {
+static ds_kv_run *marked(ds_kv_pool *p, uint32_t id) {
   ds_kv_run *r = &p->run[id];
-  if (claimed(p, r) < blocks || r->mark != p->plan) r->claimed = blocks;
+  if (r->mark != p->plan) r->claimed = r->leaving = 0;
   r->mark = p->plan;
+  return r;
+}
+
+static void claim(ds_kv_pool *p, uint32_t id, uint32_t blocks) {
+  ds_kv_run *r = marked(p, id);
+  if (r->claimed < blocks) r->claimed = blocks;
+}
+
+void ds_kv_leave(ds_kv_pool *p, uint32_t leaf) {
+  for (uint32_t id = leaf; id != DS_KV_ROOT; id = p->run[id].parent) marked(p, id)->leaving++;
+}
+
+int64_t ds_kv_freed(const ds_kv_pool *p, uint32_t leaf) {
+  int64_t blocks = 0;
+  for (uint32_t id = leaf; id != DS_KV_ROOT; id = p->run[id].parent) {
+    const ds_kv_run *r = &p->run[id];
+    uint32_t turn = 1 + (r->mark == p->plan ? r->leaving : 0); /* it is the turn-th to go */
+    if (turn <= r->extra || turn == r->refs) blocks += r->blocks;
+  }
+  return blocks;
 }
 
 void ds_kv_claim(ds_kv_pool *p, const ds_kv_part *part, uint32_t n, uint32_t blocks) {

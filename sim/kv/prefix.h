@@ -56,6 +56,11 @@ void ds_kv_plan(ds_kv_pool *p);
 void ds_kv_claim(ds_kv_pool *p, const ds_kv_part *part, uint32_t n, uint32_t blocks);
 void ds_kv_claim_own(ds_kv_pool *p, uint64_t run, uint32_t blocks);
 
+/* The plan at hand preempts who holds this path. */
+void ds_kv_leave(ds_kv_pool *p, uint32_t leaf);
+/* Blocks of the path that become free when its holder goes, after those that leave already. */
+int64_t ds_kv_freed(const ds_kv_pool *p, uint32_t leaf);
+
 /* Blocks of the index that some request holds, copies included. With DS_CHECKING also checks everything. */
 int64_t ds_kv_shared_in_use(const ds_kv_pool *p);
 

@@ -128,7 +128,7 @@ static bool shrink(const ds_sched_view *v, ds_plan *out, budget *b) {
   int64_t need = v->decode_blocks, blocks = b->blocks, n = v->n_decoding;
   for (uint32_t slot = v->running_tail; need > blocks; slot = v->req[slot].prev) {
     need -= blocks_for(v, slot, 1);
-    blocks += ds_view_blocks(v, slot);
+    blocks += ds_view_freed(v, slot, out);
     out->preempt[out->n_preempt++] = slot;
     n--;
   }
@@ -147,7 +147,7 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
     bool self = false;
     while (need > b->blocks && !self) {
       self = tail == slot;
-      b->blocks += ds_view_blocks(v, tail);
+      b->blocks += ds_view_freed(v, tail, out);
       out->preempt[out->n_preempt++] = tail;
       tail = v->req[tail].prev;
     }
@@ -183,8 +183,8 @@ static uint32_t preempt_worst(const ds_sched_view *v, ds_plan *out, budget *b) {
   for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     if (!preempted(out, slot) && (worst == DS_SLOT_NONE || worse(&v->req[slot], &v->req[worst]))) worst = slot;
   }
+  b->blocks += ds_view_freed(v, worst, out);
   out->preempt[out->n_preempt++] = worst;
-  b->blocks += ds_view_blocks(v, worst);
   for (uint32_t i = 0; i < out->n_decode; i++) {
     if (out->decode[i] != worst) continue;
     b->tokens++;
