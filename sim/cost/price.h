@@ -59,13 +59,14 @@ typedef struct ds_decode_price {
   bool ready;
 } ds_decode_price;
 
-/* Seconds of one decode iteration; the hot path of the whole simulator. Monotone in ctx. */
-static inline double ds_decode_s(const ds_decode_price *d, double ctx) {
+/* Seconds of one decode iteration; the hot path of the whole simulator. Monotone in ctx. p is d->p: a constant where the
+ * caller knows it. */
+static DS_ALWAYS_INLINE double ds_decode_with_s(const ds_decode_price *d, double ctx, int64_t p) {
   double m = ctx * d->mem_per_ctx_s + d->mem_fixed_s, w = d->work_s;
   double a;
-  if (d->p == 1) {
+  if (p == 1) {
     a = m + w;
-  } else if (d->p == 2) {
+  } else if (p == 2) {
     a = ds_sqrt(m * m + w * w);
   } else {
     double m2 = m * m, w2 = w * w;
@@ -73,6 +74,7 @@ static inline double ds_decode_s(const ds_decode_price *d, double ctx) {
   }
   return d->base_s + d->layers * a;
 }
+static inline double ds_decode_s(const ds_decode_price *d, double ctx) { return ds_decode_with_s(d, ctx, d->p); }
 /* The same in general; near is not used when the model has no layers of bounded reach. Monotone in both. */
 double ds_decode_general_s(const ds_decode_price *d, double ctx, double near);
 static inline int64_t ds_decode_general_ns(const ds_decode_price *d, double ctx, double near) {

@@ -33,8 +33,6 @@ static inline void count_tokens(const ds_replica *r, const lease *l, uint64_t fr
  * are not plain attention over everything) are constant where this is inlined. What is rare (a new histogram bucket, a new second, the horizon) is tested by two comparisons. */
 static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price,
                                             uint32_t rows, int64_t p, bool exact, bool general) {
-  ds_decode_price local = *price;
-  local.p = p;
   const uint32_t *const need = r->need;
   const uint32_t block_tokens = s->block_tokens;
   uint64_t most = l->most;
@@ -54,7 +52,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
       l->stop_kv = true;
       break;
     }
-    int64_t d = general ? ds_decode_general_ns(&local, ctx, (double)near.sum) : ds_decode_ns(&local, ctx);
+    int64_t d = general ? ds_decode_general_ns(price, ctx, (double)near.sum) : ds_ns_of_s(ds_decode_with_s(price, ctx, p));
     if (d >= d_stop) {
       if (d >= SHORT_NS) {
         l->stop_long = true;
@@ -159,14 +157,12 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
   return DS_OK;
 }
 
-ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
+/* Iterations of one batch until somebody is done (then r->v.iteration is `done`), or something else ends the lease. */
+static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64_t done, int64_t horizon_ns, bool *ended) {
   const uint32_t rows = r->v.n_decoding + r->v.n_held;
   const ds_decode_price *price = ds_price_decode(s->pricer, rows);
   const uint64_t cap = s->unlimited || r->kv.total_blocks < MANY_BLOCKS ? BLOCK_ITERATIONS : 64;
-  const uint64_t done = ds_wheel_next(&r->finish, s->link, r->v.iteration);
-  r->totals.leases++;
-  r->cur.hold_finished = plan->hold_finished;
-  r->cur.emit_at_end = plan->emit_at_end;
+  *ended = true;
   for (;;) {
     uint64_t most = done - r->v.iteration;
     lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
@@ -174,22 +170,38 @@ ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t un
     ds_status st = s->itl.exact ? run_exact(s, r, &l, price, rows) : run_fast(s, r, &l, price, rows);
     DS_TRY(st);
     if (l.n > 0) DS_TRY(settle(s, r, &l, price, rows));
-    if (r->v.iteration == done) break;
-    if (l.stop_kv || r->v.now_ns >= horizon_ns) { /* the policy decides who gives way, or who enters */
-      r->plan_due = true;
+    if (r->v.iteration == done) {
+      *ended = false;
       return DS_OK;
     }
-    if (l.stop_long) {
-      if (r->need[r->phase] > r->kv.free_blocks) {
-        r->plan_due = true;
-        return DS_OK;
-      }
-      return ds_iteration_begin(s, r, plan);
+    if (l.stop_kv || r->v.now_ns >= horizon_ns || (l.stop_long && r->need[r->phase] > r->kv.free_blocks)) {
+      r->plan_due = true; /* the policy decides who gives way, or who enters */
+      return DS_OK;
     }
+    if (l.stop_long) return ds_iteration_begin(s, r, plan);
   }
-  /* The last iteration finishes somebody, which others must not see before its end. */
-  r->end_ns = r->v.now_ns;
-  r->finish_due = true;
-  r->in_flight = r->end_ns > until_ns;
-  return r->in_flight ? DS_OK : ds_iteration_end(s, r);
+}
+
+/* May the plan go on, now that somebody has finished? */
+static bool goes_on(const ds_sim *s, const ds_replica *r, const ds_plan *plan, int64_t horizon_ns) {
+  return plan->hold_past_finish && r->v.n_queue == 0 && r->v.n_decoding > 0 && r->v.now_ns < horizon_ns &&
+         !s->opt.closed_loop && r->need[r->phase] <= r->kv.free_blocks;
+}
+
+ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
+  r->totals.leases++;
+  r->cur.hold_finished = plan->hold_finished;
+  r->cur.emit_at_end = plan->emit_at_end;
+  do {
+    bool ended;
+    DS_TRY(run_batch(s, r, plan, ds_wheel_next(&r->finish, s->link, r->v.iteration), horizon_ns, &ended));
+    if (ended) return DS_OK;
+    /* The last iteration finishes somebody, which others must not see before its end. */
+    r->end_ns = r->v.now_ns;
+    r->finish_due = true;
+    r->in_flight = r->end_ns > until_ns;
+    if (r->in_flight) return DS_OK;
+    DS_TRY(ds_iteration_end(s, r));
+  } while (goes_on(s, r, plan, horizon_ns));
+  return DS_OK;
 }

@@ -36,6 +36,7 @@ typedef struct ds_slot {
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
+  uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -57,6 +58,8 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
+  int64_t ahead_rows, ahead_ns; /* the price of rows at a context, worked out ahead */
+  double ahead_ctx;
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
@@ -168,6 +171,7 @@ struct ds_sim {
   size_t cap_records;
   int64_t *gaps_ns;
   size_t n_gaps, cap_gaps;
+  int64_t blame_ns[DS_CAUSE_N], blamed_ns; /* of requests finished since the last ds_blame_settle */
   ds_gaps itl;
   ds_seconds seconds;
   ds_result result;
@@ -195,6 +199,7 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
+void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */

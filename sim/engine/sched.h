@@ -80,6 +80,7 @@ typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOC
 typedef struct ds_plan {
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
+  bool hold_past_finish; /* with hold: a finish changes nothing either, as long as the queue is empty */
   uint32_t n_grants, n_decode, n_preempt;
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;

@@ -291,6 +291,7 @@ static void finalise(ds_sim *s) {
     out->leased_iterations += t->leased_iterations;
     out->recomputed_tokens += t->recomputed_tokens;
   }
+  ds_blame_settle(s);
   out->submitted = s->n_fed;
   out->n = (size_t)s->n_fed;
   out->first_arrival_ns = s->start_ns;
