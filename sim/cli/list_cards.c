@@ -90,13 +90,13 @@ static const char *brief(double v, ds_dim dim, char *buf, size_t cap) {
 }
 
 static void models(ds_outfile *out, const ds_cards *c) {
-  ds_out_printf(out, "%-18s %10s %7s %7s %12s %9s  %s\n", "model", "parameters", "layers",
+  ds_out_printf(out, "%-22s %10s %7s %7s %12s %9s  %s\n", "model", "parameters", "layers",
                 "kv/head", "KV per token", "context", "weights");
   for (size_t i = 0; i < c->n; ++i) {
     const ds_model *m = &c->card[i].value.model;
     char kv[48], heads[48];
     snprintf(heads, sizeof heads, "%lld/%lld", (long long)m->kv_heads, (long long)m->heads);
-    ds_out_printf(out, "%-18s %8.1f B %7lld %7s %12s %9lld  %s\n", c->card[i].name,
+    ds_out_printf(out, "%-22s %8.1f B %7lld %7s %12s %9lld  %s\n", c->card[i].name,
                   ds_model_params(m) / 1e9, (long long)m->layers, heads,
                   brief(ds_model_kv_bytes_per_token(m, 2), DS_DIM_BYTES, kv, sizeof kv),
                   (long long)m->max_positions, ds_format_names[m->weights]);
@@ -124,12 +124,12 @@ static void hardware(ds_outfile *out, const ds_cards *c) {
 }
 
 static void engines(ds_outfile *out, const ds_cards *c) {
-  ds_out_printf(out, "%-14s %-8s %9s %9s %12s %11s %9s\n", "engine", "family", "iteration",
+  ds_out_printf(out, "%-16s %-8s %9s %9s %12s %11s %9s\n", "engine", "family", "iteration",
                 "request", "small kernel", "API request", "API token");
   for (size_t i = 0; i < c->n; ++i) {
     const ds_engine_card *e = &c->card[i].value.engine;
     char a[5][48];
-    ds_out_printf(out, "%-14s %-8s %9s %9s %12s %11s %9s\n", c->card[i].name, e->family,
+    ds_out_printf(out, "%-16s %-8s %9s %9s %12s %11s %9s\n", c->card[i].name, e->family,
                   brief(e->per_iteration_s, DS_DIM_TIME, a[0], 48),
                   brief(e->per_request_s, DS_DIM_TIME, a[1], 48),
                   brief(e->small_kernel_s, DS_DIM_TIME, a[2], 48),

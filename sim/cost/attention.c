@@ -110,7 +110,10 @@ ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, dou
 /* One layer's pnorm of memory, arithmetic and work. */
 static double overlap(const ds_decode_price *d, double sum) {
   double m = sum * d->mem_per_ctx_s + d->mem_fixed_s, c = sum * d->comp_per_ctx_s, w = d->work_s;
-  if (d->p == 0) return m > c ? m : c;
+  if (d->p == 0) {
+    if (c > m) m = c;
+    return m > w ? m : w;
+  }
   if (d->p == 1) return m + c + w;
   if (d->p == 2) return ds_sqrt(m * m + c * c + w * w);
   double m2 = m * m, c2 = c * c, w2 = w * w;

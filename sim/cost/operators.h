@@ -98,6 +98,9 @@ typedef struct ds_operators {
   ds_exchange exchange;
   ds_elementwise element;
   double per_iteration_s, per_request_s;
+  double capture_max, capture_step; /* of graphs; 0: no padding */
+  double eager_s;                   /* to launch an iteration outside graphs */
+  bool async_host;
   double stages, longest, last; /* of a pipeline, and layers of the longest and the last */
   double hop_s, hop_per_token_s; /* from stage to stage */
   bool overlap;                  /* two halves of a batch take turns */

@@ -26,7 +26,10 @@ ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs,
   p->alloc = *a;
   p->tier = run->cost_tier;
   p->linear = run->linear;
-  if (p->tier != DS_COST_LINEAR) ds_operators_bind(run, &p->op);
+  if (p->tier != DS_COST_LINEAR) {
+    ds_operators_bind(run, &p->op);
+    p->flow = ds_flow_bind(run);
+  }
   p->n_stack = memo_length(max_tokens, STACK_MEMO_MAX);
   p->n_head = memo_length(max_seqs, SEQS_MEMO_MAX);
   p->n_decode = p->n_head;
@@ -170,6 +173,24 @@ static bool special(const ds_operators *o) {
   return o->near_layers > 0 || o->decode.comp_per_ctx_s > 0;
 }
 
+/* Rows of the captured graph that n rows are replayed with; n itself where nothing is captured. */
+static double captured(const ds_operators *o, double n) {
+  if (n > o->capture_max || n <= 2) return n;
+  if (n <= 4) return 4;
+  double padded = ds_ceil(n / o->capture_step) * o->capture_step;
+  return padded > o->capture_max ? o->capture_max : padded;
+}
+
+/* The host's time, beside what the device takes: all of it, or what does not hide; and what launching
+ * kernels one by one takes longer than running them. */
+static double host_s(const ds_operators *o, double requests, double device_s, bool graph) {
+  double host = o->per_iteration_s + o->per_request_s * requests;
+  double late = !graph && o->eager_s > device_s ? o->eager_s - device_s : 0;
+  if (!o->async_host) return host + late;
+  double hidden = device_s + late;
+  return late + (host > hidden ? host - hidden : 0);
+}
+
 static void fill_decode(ds_pricer *p, int64_t n, ds_decode_price *d) {
   double part_s[DS_PART_N] = {0}, seqs = (double)n;
   *d = (ds_decode_price){.p = 1, .attention_part = DS_PART_MEMORY};
@@ -179,21 +200,28 @@ static void fill_decode(ds_pricer *p, int64_t n, ds_decode_price *d) {
     split_ns(part_s, ds_ns_of_s(d->base_s), d->fixed_ns); /* nothing varies: the whole iteration */
     return;
   }
+  if (DS_UNLIKELY(p->flow.used)) {
+    ds_flow_decode(&p->flow, seqs, d, part_s);
+    d->base_s = sum_parts(part_s);
+    split_ns(part_s, (int64_t)(d->base_s * 1e9), d->fixed_ns);
+    return;
+  }
   const ds_operators *o = &p->op;
   passage g = passage_of(o, n, seqs, seqs);
   double share = seqs / g.batches, attention = o->full_layers + o->near_layers;
   if (g.hops > 0) {
     passage_parts(p, &g, seqs, seqs, NULL, part_s);
   } else {
-    ds_stack_cost(o, seqs, NULL, part_s);
-    ds_head_cost(o, seqs, NULL, part_s);
+    double rows = captured(o, seqs);
+    ds_stack_cost(o, rows, NULL, part_s);
+    ds_head_cost(o, rows, NULL, part_s);
   }
   part_s[DS_PART_MEMORY] += g.layers * attention * (o->decode.t0_s + share * o->decode.per_seq_s);
   if (o->state_layers > 0) {
     const ds_shape states = {.decode_seqs = n};
     ds_states_cost(o, &states, g.batches, g.layers, NULL, part_s);
   }
-  part_s[DS_PART_HOST] += o->per_iteration_s + o->per_request_s * seqs;
+  part_s[DS_PART_HOST] += host_s(o, seqs, sum_parts(part_s), seqs <= o->capture_max);
   d->base_s = sum_parts(part_s);
   d->layers = g.layers * o->full_layers;
   d->mem_per_ctx_s = o->decode.mem_per_ctx_s / g.batches;
@@ -260,6 +288,9 @@ static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N
   if (p->tier == DS_COST_LINEAR) {
     linear_parts(&p->linear, (double)s->prefill_tokens, (double)s->decode_seqs, part_s);
     part_s[DS_PART_COMPUTE] += p->linear.draft_token_s * (double)s->draft_tokens;
+  } else if (DS_UNLIKELY(p->flow.used)) {
+    for (int i = 0; i < DS_PART_N; i++) part_s[i] = 0;
+    ds_flow_mixed(&p->flow, s, NULL, part_s);
   } else {
     const ds_operators *o = &p->op;
     int64_t requests = s->decode_seqs + s->prefill_chunks;
@@ -276,7 +307,7 @@ static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N
     }
     ds_attention_cost(o, s, g.batches, g.layers, NULL, part_s);
     if (s->draft_passes > 0) add_drafting(p, s, part_s);
-    part_s[DS_PART_HOST] += o->per_iteration_s + o->per_request_s * (double)requests;
+    part_s[DS_PART_HOST] += host_s(o, (double)requests, sum_parts(part_s), false);
   }
 }
 
@@ -315,14 +346,32 @@ void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
     out->gemm_mlp = p->linear.prefill_token_s * (double)s->prefill_tokens;
     return;
   }
+  if (p->flow.used) {
+    double unused[DS_PART_N] = {0};
+    ds_flow_mixed(&p->flow, s, out, unused);
+    return;
+  }
   const ds_operators *o = &p->op;
   double part_s[DS_PART_N] = {0}, tokens = n + (double)s->prefill_tokens,
          rows = n + (double)s->finished_chunks;
   int64_t requests = s->decode_seqs + s->prefill_chunks;
   passage g = passage_of(o, requests, tokens, rows);
-  passage_parts(p, &g, tokens, rows, out, part_s);
+  bool decode = s->prefill_tokens == 0;
+  double launched = decode && g.hops == 0 ? captured(o, n) : tokens;
+  passage_parts(p, &g, launched, decode && g.hops == 0 ? launched : rows, out, part_s);
+  if (decode) { /* what grows with the context comes on top, as in ds_price_decode */
+    const ds_shape start = {.decode_seqs = s->decode_seqs};
+    double device_s[DS_PART_N] = {0};
+    for (int i = 0; i < DS_PART_N; i++) device_s[i] = part_s[i];
+    device_s[DS_PART_MEMORY] += g.layers * (o->full_layers + o->near_layers) *
+                                (o->decode.t0_s + n / g.batches * o->decode.per_seq_s);
+    ds_states_cost(o, &start, g.batches, g.layers, NULL, device_s);
+    out->engine = host_s(o, (double)requests, sum_parts(device_s), n <= o->capture_max);
+    ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
+    return;
+  }
   ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
-  out->engine = o->per_iteration_s + o->per_request_s * (double)requests;
+  out->engine = host_s(o, (double)requests, sum_parts(part_s), false);
 }
 
 double ds_ops_total(const ds_ops *o) {

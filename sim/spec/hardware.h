@@ -97,6 +97,12 @@ typedef struct ds_engine_card {
   double per_request_s;  /* per running request and iteration */
   double small_kernel_s; /* fixed time of one elementwise kernel */
   double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
+  bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
+  bool async_scheduling; /* the host's time hides behind the device's */
+  /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
+   * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
+  int64_t capture_max, capture_step;
+  double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;
 
