@@ -100,7 +100,8 @@ static bool read_agents(ds_reader *r, const ds_node *n, ds_session_law *s) {
 }
 
 static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
-  static const char *const keys[] = {"turns", "think", "input_tokens", "max_context", "sub_agents"};
+  static const char *const keys[] = {"turns", "think", "input_tokens", "max_context",
+                                     "compact_to", "sub_agents"};
   static const char section[] = "generate.session";
   ds_session_law *s = &w->session;
   if (!n) return true;
@@ -119,7 +120,12 @@ static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
   if (ds_node_get(n, "max_context") &&
       !ds_opt_integer(r, n, "max_context", 2, TOKENS_MAX, 0, &s->max_context))
     return false;
-  const ds_node *agents = ds_node_get(n, "sub_agents");
+  const ds_node *compact = ds_node_get(n, "compact_to"), *agents = ds_node_get(n, "sub_agents");
+  if (compact && s->max_context == 0)
+    return missing(r, n, "max_context", "max_context: 165000, beside compact_to");
+  if (compact &&
+      !ds_opt_integer(r, n, "compact_to", 1, s->max_context - 1, 0, &s->compact_to))
+    return false;
   return (!agents || read_agents(r, agents, s)) && enter(r, "generate");
 }
 

@@ -114,6 +114,13 @@ static ds_generated *new_row(ds_generator *g) {
   return q;
 }
 
+static void cut_to(ds_generated *q, uint64_t most) {
+  if ((uint64_t)q->input_tokens + q->output_tokens <= most) return;
+  if (q->output_tokens >= most) q->output_tokens = (uint32_t)most - 1;
+  q->input_tokens = (uint32_t)most - q->output_tokens;
+  if (q->prefix_tokens > q->input_tokens) q->prefix_tokens = q->input_tokens;
+}
+
 /* Turns of one conversation, each after the one before; *last becomes 1 + the number of the last.
  * input: of the first prompt. A nested one has no sub-agents of its own. */
 static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint64_t after,
@@ -129,12 +136,11 @@ static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint6
     q.output_tokens = ds_length_draw(&g->output.law, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i);
     q.input_tokens = sum_tokens(context, fresh);
     if (turn == 0 && !nested) draw_prefix(g, session, &q);
-    if ((uint64_t)q.input_tokens + q.output_tokens > most) {
-      if (turn > 0) return true;
-      q.output_tokens = q.output_tokens < most ? q.output_tokens : (uint32_t)most - 1;
-      q.input_tokens = (uint32_t)most - q.output_tokens;
-      if (q.prefix_tokens > q.input_tokens) q.prefix_tokens = q.input_tokens;
+    if (turn > 0 && q.input_tokens + (uint64_t)q.output_tokens > most) {
+      if (s->compact_to == 0) return true;
+      q.input_tokens = sum_tokens((uint64_t)s->compact_to, fresh);
     }
+    cut_to(&q, most);
     if (turn > 0 || nested)
       q.think_ns = turn == 0 ? 0
                              : (int64_t)ds_length_draw(&g->think.law, g->seed, DS_PURPOSE_THINK, i) *
