@@ -51,5 +51,7 @@ void ds_list_metrics(ds_outfile *out);
 json_t *ds_list_metrics_json(void);
 void ds_list_presets(ds_outfile *out);
 json_t *ds_list_presets_json(void);
+void ds_list_protocols(ds_outfile *out);
+json_t *ds_list_protocols_json(void);
 
 #endif

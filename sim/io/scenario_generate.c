@@ -40,7 +40,9 @@ static bool read_length(ds_reader *r, const ds_layers *g, const char *key, ds_le
 
 /* lengths: {rows: FILE} draws input and output together from the rows of a trace. */
 static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
-  static const char *const keys[] = {"rows"};
+  static const char *const keys[] = {"rows", "order"};
+  static const char *const orders[] = {"random", "equal", "recorded"};
+  size_t k;
   enter(r, "generate.lengths");
   if (!ds_section(r, lengths, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *rows = ds_node_get(lengths, "rows");
@@ -56,7 +58,11 @@ static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
     ds_diag_expected(r->d, "the path of a trace");
     return false;
   }
-  return ds_note_text(r, "rows", rows, "", w->rows_path_given) && enter(r, "generate");
+  if (!ds_note_text(r, "rows", rows, "", w->rows_path_given) ||
+      !ds_opt_choice(r, lengths, "order", orders, LEN(orders), 0, &k))
+    return false;
+  w->rows_order = "rea"[k];
+  return enter(r, "generate");
 }
 
 static bool read_lengths(ds_reader *r, const ds_layers *g, ds_workload *w) {

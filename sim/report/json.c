@@ -242,6 +242,7 @@ static void method(ds_json *j, const ds_report *r) {
   double rate = offered_rate(r);
   ds_json_object(j, "method");
   ds_json_text(j, "tool_view", "vllm");
+  if (w->protocol[0] != '\0') ds_json_text(j, "protocol", w->protocol);
   ds_json_text(j, "clock_start", "dispatch");
   ds_json_text(j, "percentiles", "linear");
   ds_json_text(j, "itl", r->drive->result->itl->exact ? "exact" : "log histogram, within 1/256");
