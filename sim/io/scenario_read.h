@@ -76,6 +76,7 @@ bool ds_read_speculative(ds_reader *r, const ds_node *pool);
 bool ds_read_replay(ds_reader *r); /* after the workload, whose ids it may name */
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
+bool ds_read_protocol(ds_reader *r, const ds_node *protocol, ds_workload *w);
 bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w);
 
 /* What the scenario says, and the preset beneath it (or NULL). */

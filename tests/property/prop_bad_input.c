@@ -241,9 +241,9 @@ static const bad cases[] = {
     BAD("rate without unit", "  trace: t.csv",
      "  generate: {requests: 5, arrivals: {rate: 12}, input_tokens: 5, output_tokens: 5}",
      "s.yaml:15:44: ", "'12' has no unit", "12 /s", NULL),
-    BAD("process to come", "  trace: t.csv",
-     "  generate: {requests: 5, arrivals: {process: gamma, rate: 12 /s}, input_tokens: 5, "
-     "output_tokens: 5}", "s.yaml:15:47: ", "'gamma'", "poisson", NULL),
+    BAD("unknown process", "  trace: t.csv",
+     "  generate: {requests: 5, arrivals: {process: erlang, rate: 12 /s}, input_tokens: 5, "
+     "output_tokens: 5}", "s.yaml:15:47: ", "'erlang'", "poisson", NULL),
     BAD("impossible lognormal", "  trace: t.csv",
      "  generate: {requests: 5, arrivals: {rate: 1 /s}, input_tokens: {law: lognormal, mean: 10, "
      "p99: 1000}, output_tokens: 5}", "s.yaml:15:65: ", "lognormal", "p99", NULL),

@@ -62,7 +62,7 @@ ds --help
 verdict $? "--help names the commands and fits 80 columns"
 good=0
 for option in timeline plots html prometheus metrics-compat; do grep -q -e "--$option" out && good=1; done
-for command in sweep capacity compare claim explain calibrate validate lesson gen; do
+for command in sweep capacity compare claim explain calibrate validate lesson; do
   grep -q "^  $command" out && good=1
 done
 verdict $good "--help lists only what works"
