@@ -184,12 +184,14 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
   c->start_ns = r->v.now_ns;
+  c->wait_ns = 0;
+  if (s->overlap) ds_overlap_begin(s, r, plan);
   c->n_grants = plan->n_grants;
   c->hold_finished = plan->hold_finished;
   c->emit_at_end = plan->emit_at_end;
   r->end_ns = r->v.now_ns + c->dt_ns;
   r->in_flight = true;
-  return s->opt.steps ? ds_log_step(s, r, plan) : DS_OK;
+  return s->opt.steps && s->group == 1 ? ds_log_step(s, r, plan) : DS_OK;
 }
 
 /* floor(a x b / c) without overflow for 0 <= b <= c. */
@@ -229,9 +231,11 @@ static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
     q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += c->dt_ns;
     return;
   }
-  int64_t others = share(c->dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
+  int64_t wait = c->rows == 0 ? c->wait_ns : 0; /* else it is among alone_ns */
+  int64_t others = share(c->dt_ns - wait - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
-  q->blame_ns[DS_CAUSE_PREFILL_OWN] += c->dt_ns - others;
+  q->blame_ns[DS_CAUSE_COMMUNICATION] += wait;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += c->dt_ns - wait - others;
 }
 
 /* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
@@ -251,6 +255,11 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
   if (r->cur.hold_finished) {
     r->v.n_held++;
     r->held_blocks += v->blocks;
+    r->ctx_sum += v->prompt_tokens + v->emitted;
+  } else if (s->overlap && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
+    r->v.n_held++;
+    r->held_blocks += v->blocks;
+    r->held_ctx += v->prompt_tokens + v->emitted;
     r->ctx_sum += v->prompt_tokens + v->emitted;
   } else {
     DS_TRY(ds_kv_give(&r->kv, v->blocks, &s->alloc));
@@ -328,7 +337,7 @@ static ds_status end_finished(ds_sim *s, ds_replica *r) {
 /* The whole static batch is finished: held rows leave, withheld tokens come out. */
 static ds_status end_batch(ds_sim *s, ds_replica *r) {
   if (r->held_blocks > 0) DS_TRY(ds_kv_give(&r->kv, r->held_blocks, &s->alloc));
-  r->held_blocks = 0;
+  r->held_blocks = r->held_ctx = 0;
   r->v.n_held = 0;
   r->ctx_sum = 0;
   while (r->ended_head != DS_SLOT_NONE) {
@@ -394,10 +403,12 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   if (!r->finish_due) {
     if (r->cur.n_grants == 0 && r->v.n_prefilling == 0) {
       DS_TRY(settle(s, r));
+      if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
     } else {
       int64_t before[DS_LEDGER_N];
       memcpy(before, r->ledger, sizeof before);
       DS_TRY(settle(s, r));
+      if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
       DS_TRY(end_grants(s, r, before));
     }
   }

@@ -22,12 +22,16 @@ static int64_t next_inbox_ns(const ds_replica *r) {
   return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
 }
 
-int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
-  (void)s;
-  if (r->in_flight) return r->end_ns;
+int64_t ds_replica_due_ns(const ds_replica *r) {
   if (r->plan_due) return r->v.now_ns;
   int64_t t = next_inbox_ns(r);
   return t < r->wake_ns ? t : r->wake_ns;
+}
+
+int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
+  if (r->in_flight) return r->end_ns;
+  if (s->group > 1 && ds_group_runs(s, r)) return DS_TIME_NEVER; /* a rank that runs speaks for the group */
+  return ds_replica_due_ns(r);
 }
 
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */
@@ -43,6 +47,7 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
+  p->no_overlap = false;
   p->decode_all = p->hold = p->hold_finished = p->emit_at_end = p->preempt_to_back = false;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
   p->wake_ns = DS_TIME_NEVER;
@@ -126,7 +131,15 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   return plan_now(s, r, until_ns);
 }
 
+/* A rank of a group, at an instant at which none of its group runs. */
+ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns) {
+  r->v.now_ns = t_ns;
+  deliver(s, r, t_ns);
+  return plan_now(s, r, until_ns);
+}
+
 ds_status ds_replica_advance(ds_sim *s, ds_replica *r, int64_t until_ns) {
+  if (s->group > 1) return ds_group_advance(s, r, until_ns);
   bool did = true;
   while (s->events_left > 0) {
     DS_TRY(one_event(s, r, until_ns, &did));

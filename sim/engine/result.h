@@ -48,6 +48,7 @@ typedef struct ds_replica_totals {
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
   ds_spec_totals speculation;
+  uint64_t wasted_decode_slots; /* asynchronous scheduling: rows that ran once more for nothing */
 } ds_replica_totals;
 
 typedef struct ds_result {
@@ -69,6 +70,7 @@ typedef struct ds_result {
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
   ds_spec_totals speculation;
+  uint64_t wasted_decode_slots;
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;

@@ -93,6 +93,7 @@ typedef struct ds_plan {
   bool preempt_to_back; /* ... each to the back of the queue instead */
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   bool hold_finished;   /* rows that finish stay in the batch until all are finished */
+  bool no_overlap;      /* asynchronous scheduling: the host's time of this iteration is not hidden */
   bool emit_at_end;     /* tokens become visible when the whole batch is finished */
   int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
   ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
@@ -137,6 +138,8 @@ typedef struct ds_sched_ops {
   void (*on_arrival)(void *state, const ds_req_view *r); /* optional */
   ds_status (*plan)(void *state, const ds_sched_view *v, ds_plan *out);
   void (*on_finish)(void *state, const ds_req_view *r);  /* optional */
+  /* Does it plan the next iteration while one runs? Optional; not with speculation. */
+  bool (*overlaps)(const void *config);
   /* Where the policy's limits live in its config, for the memory footprint and the memo tables; 0 if it has none. */
   int64_t (*max_seqs)(const void *config);
   int64_t (*max_batch_tokens)(const void *config);

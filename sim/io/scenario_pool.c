@@ -269,7 +269,8 @@ static bool read_parallelism(ds_reader *r, const ds_node *pool) {
     return false;
   for (size_t i = 0; i < LEN(names); ++i) {
     if (!ds_opt_integer(r, pool, names[i], 1, 65536, 1, out[i])) return false;
-    if (*out[i] == 1) continue;
+    bool lockstep = out[i] == &p->data_parallel && r->s->run.cost_tier == DS_COST_LINEAR;
+    if (*out[i] == 1 || lockstep) continue;
     ds_complain(r->d, ds_node_get(pool, names[i]), "%s is %lld: this version does not model %s",
                 ds_name(r, names[i]), (long long)*out[i], what[i]);
     ds_diag_expected(r->d, "1");

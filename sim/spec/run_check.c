@@ -108,7 +108,7 @@ static ds_status check_parallelism(const check *c) {
   } counts[] = {{"replicas", p->replicas, 1000000},
                 {"tensor_parallel", p->tensor_parallel, 65536},
                 {"pipeline_parallel", p->pipeline_parallel, 1},
-                {"data_parallel", p->data_parallel, 1},
+                {"data_parallel", p->data_parallel, c->run->cost_tier == DS_COST_LINEAR ? 1024 : 1},
                 {"expert_parallel", p->expert_parallel, 1}};
   for (size_t i = 0; i < DS_ARRAY_LEN(counts); i++) {
     if (counts[i].value >= 1 && counts[i].value <= counts[i].most) continue;
@@ -196,6 +196,8 @@ static ds_status check_linear(const check *c) {
     return fault(c, "cost.prefill_token", "must be a time of at least 0");
   if (!finite_at_least(l->decode_sequence_s, 0))
     return fault(c, "cost.decode_sequence", "must be a time of at least 0");
+  if (!finite_at_least(l->scheduling_s, 0))
+    return fault(c, "cost.scheduling_time", "must be a time of at least 0");
   if (!finite_at_least(l->draft_token_s, 0))
     return fault(c, "cost.draft_token", "must be a time of at least 0");
   if (c->run->pool.kv_blocks == 0)
