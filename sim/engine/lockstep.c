@@ -30,17 +30,33 @@ static void wait_for_slowest(ds_sim *s, size_t first) {
   }
 }
 
+/* Nothing of a group happens before this: what arrived while it ran waits for its end. */
+static int64_t group_now_ns(const ds_sim *s, size_t first) {
+  int64_t now_ns = 0;
+  for (size_t i = 0; i < s->group; i++) {
+    if (s->replica[first + i].v.now_ns > now_ns) now_ns = s->replica[first + i].v.now_ns;
+  }
+  return now_ns;
+}
+
+int64_t ds_group_next_ns(const ds_sim *s, const ds_replica *rank) {
+  size_t first = rank->index / s->group * s->group;
+  for (size_t i = 0; i < s->group; i++) {
+    if (s->replica[first + i].in_flight) return rank->in_flight ? rank->end_ns : DS_TIME_NEVER; /* who runs speaks */
+  }
+  int64_t t = ds_replica_due_ns(rank), now_ns = group_now_ns(s, first);
+  return t > now_ns ? t : now_ns;
+}
+
 /* One event of the group, as one_event of a replica: false when the next one is not before `until`. */
 static ds_status group_event(ds_sim *s, size_t first, int64_t until_ns, bool *did) {
   int64_t t = DS_TIME_NEVER;
   bool in_flight = false;
   *did = false;
   for (size_t i = 0; i < s->group; i++) {
-    const ds_replica *r = rank_of(s, first, i);
-    int64_t next = r->in_flight ? r->end_ns : ds_replica_due_ns(r);
-    if (r->in_flight && !in_flight) t = next;
-    in_flight = in_flight || r->in_flight;
-    if (!in_flight && next < t) t = next;
+    int64_t next = ds_group_next_ns(s, rank_of(s, first, i));
+    in_flight = in_flight || rank_of(s, first, i)->in_flight;
+    if (next < t) t = next;
   }
   if (in_flight ? t > until_ns : t >= until_ns) return DS_OK;
   *did = true;
@@ -68,12 +84,4 @@ ds_status ds_group_advance(ds_sim *s, const ds_replica *rank, int64_t until_ns) 
     s->events_left--;
   }
   return DS_OK;
-}
-
-bool ds_group_runs(const ds_sim *s, const ds_replica *rank) {
-  size_t first = rank->index / s->group * s->group;
-  for (size_t i = 0; i < s->group; i++) {
-    if (s->replica[first + i].in_flight) return true;
-  }
-  return false;
 }

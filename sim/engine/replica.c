@@ -29,9 +29,8 @@ int64_t ds_replica_due_ns(const ds_replica *r) {
 }
 
 int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
-  if (r->in_flight) return r->end_ns;
-  if (s->group > 1 && ds_group_runs(s, r)) return DS_TIME_NEVER; /* a rank that runs speaks for the group */
-  return ds_replica_due_ns(r);
+  if (s->group > 1) return ds_group_next_ns(s, r);
+  return r->in_flight ? r->end_ns : ds_replica_due_ns(r);
 }
 
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */

@@ -196,7 +196,7 @@ int64_t ds_replica_due_ns(const ds_replica *r); /* of one that is not in flight:
 ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns);
 /* lockstep.c: ranks that begin and end iterations together */
 ds_status ds_group_advance(ds_sim *s, const ds_replica *rank, int64_t until_ns);
-bool ds_group_runs(const ds_sim *s, const ds_replica *rank);
+int64_t ds_group_next_ns(const ds_sim *s, const ds_replica *rank);
 /* overlap.c: asynchronous scheduling */
 void ds_overlap_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
 ds_status ds_overlap_drop(ds_sim *s, ds_replica *r);
