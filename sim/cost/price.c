@@ -98,7 +98,7 @@ static void linear_parts(const ds_linear *l, double prefill_tokens, double decod
   part_s[DS_PART_MEMORY] = l->decode_sequence_s * decode_seqs;
   part_s[DS_PART_COMPUTE] = l->prefill_token_s * prefill_tokens;
   part_s[DS_PART_COMM] = 0;
-  part_s[DS_PART_HOST] = l->step_s;
+  part_s[DS_PART_HOST] = l->step_s + l->scheduling_s;
 }
 
 static const ds_part_cost *stack_of(ds_pricer *p, int64_t tokens) {
@@ -341,7 +341,7 @@ void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
   *out = (ds_ops){0};
   double n = (double)s->decode_seqs;
   if (p->tier == DS_COST_LINEAR) { /* no operators: its three terms where they come closest */
-    out->engine = p->linear.step_s;
+    out->engine = p->linear.step_s + p->linear.scheduling_s;
     out->attn_dec = p->linear.decode_sequence_s * n;
     out->gemm_mlp = p->linear.prefill_token_s * (double)s->prefill_tokens;
     return;

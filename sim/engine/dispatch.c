@@ -13,6 +13,7 @@
 /* ---- earliest possible finish ---- */
 
 static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
+  if (s->group > 1) return r->outstanding > 0 ? now_ns + 1 : DS_TIME_NEVER;
   int64_t from = ds_replica_next_ns(s, r);
   if (from == DS_TIME_NEVER) return from;
   uint64_t ended = r->in_flight ? 1 : 0; /* iterations that are over at `from`, beyond r->v.iteration */

@@ -255,12 +255,14 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     r->swap_blocks = 0;
   }
   c->start_ns = r->v.now_ns;
+  c->wait_ns = 0;
+  if (s->overlap) ds_overlap_begin(s, r, plan);
   c->n_grants = plan->n_grants;
   c->hold_finished = plan->hold_finished;
   c->emit_at_end = plan->emit_at_end;
   r->end_ns = r->v.now_ns + c->dt_ns;
   r->in_flight = true;
-  return s->opt.steps ? ds_log_step(s, r, plan) : DS_OK;
+  return s->opt.steps && s->group == 1 ? ds_log_step(s, r, plan) : DS_OK;
 }
 
 /* floor(a x b / c) without overflow for 0 <= b <= c. */
@@ -304,9 +306,11 @@ static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
     q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += dt_ns;
     return;
   }
-  int64_t others = share(dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
+  int64_t wait = c->rows == 0 ? c->wait_ns : 0; /* else it is among alone_ns */
+  int64_t others = share(dt_ns - wait - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
-  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - others;
+  q->blame_ns[DS_CAUSE_COMMUNICATION] += wait;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - wait - others;
 }
 
 /* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
@@ -331,6 +335,12 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     if (s->reach > 0) {
       ds_near_count(s, r, r->v.iteration, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, true);
     }
+  } else if (s->overlap && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
+    r->v.n_held++;
+    if (s->slot[slot].identity > 0) DS_TRY(ds_cache_give_back(s, r, slot, false)); /* what is shared is not kept back */
+    else r->held_blocks += v->blocks;
+    r->held_ctx += v->prompt_tokens + v->emitted;
+    r->ctx_sum += v->prompt_tokens + v->emitted;
   } else {
     DS_TRY(ds_cache_give_back(s, r, slot, false));
   }
@@ -408,7 +418,7 @@ static ds_status end_finished(ds_sim *s, ds_replica *r) {
 /* The whole static batch is finished: held rows leave, withheld tokens come out. */
 static ds_status end_batch(ds_sim *s, ds_replica *r) {
   if (r->held_blocks > 0) DS_TRY(ds_kv_give(&r->kv, r->held_blocks, &s->alloc));
-  r->held_blocks = 0;
+  r->held_blocks = r->held_ctx = 0;
   r->v.n_held = 0;
   r->ctx_sum = 0;
   if (s->reach > 0) ds_near_clear(s, r);
@@ -463,7 +473,7 @@ static DS_ALWAYS_INLINE ds_status settle(ds_sim *s, ds_replica *r) {
   ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)c->dt_ns, (uint64_t)used));
   if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
   r->ctx_sum += (int64_t)r->v.n_decoding + r->v.n_held;
-  if (DS_UNLIKELY(s->reach > 0)) ds_near_step(s, &r->near, r->v.iteration, r->v.n_decoding + r->v.n_held);
+  if (DS_UNLIKELY(s->reach > 0)) ds_near_step(s, &r->near, r->v.iteration, r->v.n_decoding + (s->overlap ? 0 : r->v.n_held));
   r->v.iteration++;
   if (++r->phase == s->block_tokens) r->phase = 0;
   return DS_OK;
@@ -478,6 +488,7 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
     bool prompts = r->cur.n_grants > 0 || r->v.n_prefilling > 0;
     if (prompts) memcpy(before, r->ledger, sizeof before);
     DS_TRY(settle(s, r));
+    if (DS_UNLIKELY(s->overlap)) DS_TRY(ds_overlap_drop(s, r));
     if (prompts) DS_TRY(end_grants(s, r, before));
   }
   r->finish_due = false;

@@ -68,6 +68,7 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
+  int64_t wait_ns;            /* of dt_ns: for other ranks of a group in lockstep */
   bool hold_finished, emit_at_end;
 } ds_current;
 
@@ -105,6 +106,7 @@ typedef struct ds_replica {
   size_t inbox_head, n_inbox, cap_inbox;
   /* static batching: rows that are finished but still in the batch, and those that wait for its end to emit */
   int64_t held_blocks;
+  int64_t held_ctx;      /* asynchronous scheduling: KV tokens of the rows that are kept by mistake, when they were */
   uint32_t ended_head;
   /* blame */
   int64_t ledger[DS_LEDGER_N];
@@ -146,8 +148,10 @@ struct ds_sim {
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
   bool speculative;
+  bool overlap;          /* the next iteration is planned while one runs */
+  int64_t host_step_ns, host_request_ns; /* what that hides, per iteration and per row */
   ds_replica *replica;
-  size_t n_replicas;
+  size_t n_replicas, group; /* ranks count as replicas; group of them go in lockstep */
   void *route_state;
   uint32_t *outstanding, *tournament;
   ds_heap due;           /* key: earliest time at which a replica's outstanding count may fall; id: replica */
@@ -231,6 +235,14 @@ ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes
 #ifdef DS_CHECKING
 void ds_cache_check(const ds_sim *s, const ds_replica *r);
 #endif
+int64_t ds_replica_due_ns(const ds_replica *r); /* of one that is not in flight: when it may plan next */
+ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns);
+/* lockstep.c: ranks that begin and end iterations together */
+ds_status ds_group_advance(ds_sim *s, const ds_replica *rank, int64_t until_ns);
+int64_t ds_group_next_ns(const ds_sim *s, const ds_replica *rank);
+/* overlap.c: asynchronous scheduling */
+void ds_overlap_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
+ds_status ds_overlap_drop(ds_sim *s, ds_replica *r);
 /* speculate.c: drafts */
 void ds_spec_view(const ds_sim *s, ds_replica *r);
 void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape); /* decode rows of an iteration with drafts */

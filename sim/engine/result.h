@@ -57,6 +57,7 @@ typedef struct ds_replica_totals {
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
   ds_spec_totals speculation;
+  uint64_t wasted_decode_slots; /* asynchronous scheduling: rows that ran once more for nothing */
 } ds_replica_totals;
 
 typedef struct ds_result {
@@ -79,6 +80,7 @@ typedef struct ds_result {
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
   ds_spec_totals speculation;
   uint64_t identified; /* requests that said what their tokens are, so that they may share */
+  uint64_t wasted_decode_slots;
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;

@@ -107,6 +107,7 @@ typedef struct ds_plan {
   bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   bool hold_finished;   /* rows that finish stay in the batch until all are finished */
+  bool no_overlap;      /* asynchronous scheduling: the host's time of this iteration is not hidden */
   bool emit_at_end;     /* tokens become visible when the whole batch is finished */
   int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
   ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
@@ -164,6 +165,8 @@ typedef struct ds_sched_ops {
   /* Of a policy that swaps: time to move one block to or from host memory (0: as the hardware's host link has it) and
    * how many blocks that memory takes (0: vLLM's default of 4 GiB a device, or no limit where bytes are unknown). */
   void (*swap)(const void *config, int64_t *block_ns, int64_t *host_blocks);
+  /* Does it plan the next iteration while one runs? Optional; not with speculation. */
+  bool (*overlaps)(const void *config);
   /* Where the policy's limits live in its config, for the memory footprint and the memo tables; 0 if it has none. */
   int64_t (*max_seqs)(const void *config);
   int64_t (*max_batch_tokens)(const void *config);

@@ -9,13 +9,19 @@ static ds_status bind_times(ds_sim *s) {
   bool real = run->cost_tier == DS_COST_ROOFLINE;
   s->api_request_ns = real ? ds_ns_of_s(run->pool.engine.api_per_request_s) : 0;
   s->api_token_ns = real ? ds_ns_of_s(run->pool.engine.api_per_token_s) : 0;
+  if (s->overlap) {
+    bool linear = run->cost_tier == DS_COST_LINEAR;
+    s->host_step_ns = ds_ns_of_s(linear ? run->linear.scheduling_s : real ? run->pool.engine.per_iteration_s : 0);
+    s->host_request_ns = real ? ds_ns_of_s(run->pool.engine.per_request_s) : 0;
+  }
   ds_shape one = {.prefill_tokens = 1, .prefill_chunks = 1, .prefill_pairs = 1, .prefill_kv_tokens = 1, .prefill_tiles = 1,
                   .prefill_near_pairs = 1, .prefill_near_kv = 1};
   ds_mixed_price m;
   ds_price_mixed(s->pricer, &one, &m);
   const ds_decode_price *price = ds_price_decode(s->pricer, 1);
   int64_t d = price->general ? ds_decode_general_ns(price, 1.0, 1.0) : ds_decode_ns(price, 1.0);
-  s->least_iteration_ns = (d < m.total_ns ? d : m.total_ns) / 2; /* half: no rounding may break the bound */
+  int64_t least = (d < m.total_ns ? d : m.total_ns) - s->host_step_ns - s->host_request_ns;
+  s->least_iteration_ns = (least > 0 ? least : 0) / 2; /* half: no rounding may break the bound */
   return DS_OK;
 }
 
@@ -80,6 +86,12 @@ static ds_status init(ds_sim *s, ds_error *err) {
   int64_t tokens = pool->max_num_batched_tokens > 0 ? pool->max_num_batched_tokens : 8192;
   int64_t seqs = pool->max_num_seqs > 0 ? pool->max_num_seqs : 256;
   DS_TRY(ds_pricer_new(&s->run, tokens, seqs, &s->alloc, &s->pricer, err));
+  s->overlap = s->sched->overlaps != NULL && s->sched->overlaps(pool->scheduler_config.bytes);
+  s->group = pool->hw.dataflow.layer_s > 0 ? 1 : (size_t)pool->data_parallel;
+  if (s->overlap || s->group > 1) s->opt.no_lease = true;
+  if (s->overlap && pool->speculative.method != DS_DRAFT_NONE) {
+    return ds_error_begin(err, DS_E_INPUT, "pools.speculative: asynchronous scheduling of drafts is not modelled");
+  }
   DS_TRY(bind_times(s));
   if (s->run.cost_tier != DS_COST_LINEAR) s->reach = ds_model_reach(&s->run.model);
   s->reach_chunked = s->run.model.chunked;
@@ -332,6 +344,7 @@ static void finalise(ds_sim *s) {
     out->decode_iterations += t->decode_iterations;
     out->leased_iterations += t->leased_iterations;
     out->recomputed_tokens += t->recomputed_tokens;
+    out->wasted_decode_slots += t->wasted_decode_slots;
     ds_spec_totals *all = &out->speculation;
     all->drafts += t->speculation.drafts;
     all->draft_tokens += t->speculation.draft_tokens;

@@ -146,7 +146,7 @@ static bool unknown_policy(ds_reader *r, const ds_node *at, const char *what,
 }
 
 static bool find_scheduler(ds_reader *r, const ds_node *pool) {
-  static const char *const later[] = {"triton-dynamic", "orca", "vllm-v0", "sarathi", "tgi"};
+  static const char *const later[] = {"triton-dynamic", "orca", "vllm-v0", "sarathi"};
   const ds_node *n = ds_node_get(pool, "scheduler");
   char name[DS_NAME_MAX] = "vllm-v1";
   if (n && !ds_want_text(n, ds_name(r, "scheduler"), name, sizeof name, r->d)) return false;

@@ -131,6 +131,9 @@ static void additions(ds_json *j, const ds_report *r) {
   ds_json_number(j, "output_throughput_per_gpu", s->output_throughput / gpus);
   ds_json_number(j, "total_token_throughput_per_gpu", s->total_throughput / gpus);
   ds_json_count(j, "rejected", s->rejected);
+  const ds_sched_ops *ops = r->scenario->sched;
+  if (ops != NULL && ops->overlaps != NULL && ops->overlaps(r->scenario->run.pool.scheduler_config.bytes))
+    ds_json_count(j, "wasted_decode_slots", r->drive->result->wasted_decode_slots);
   const ds_spec_totals *d = &r->drive->result->speculation;
   if (r->scenario->run.pool.speculative.method != DS_DRAFT_NONE) { /* names of vLLM's benchmark; the rate in percent */
     maybe(j, "spec_decode_acceptance_rate", d->draft_tokens > 0,

@@ -10,7 +10,7 @@
  * Source: sgl-project/sglang managers/scheduler.py, schedule_policy.py (PrefillAdder) and schedule_batch.py
  * (retract_decode), read in commits of 2025 and 2026. The page is kv_block_tokens. Memory that a radix tree could
  * evict counts as free. Retraction stops as soon as the rest fits (2026; earlier versions free 20 steps ahead).
- * Overlap of batches is pool-wide: see overlap. */
+ * Overlap of batches: engine/overlap.c. */
 #include "engine/sched.h"
 
 #include "base/num.h"
@@ -56,6 +56,7 @@ typedef struct state {
   double first, least, decay; /* of the ratio */
   double ratio;               /* when it was last set, and how often it fell since */
   uint64_t falls;
+  bool prefilling;            /* the last plan was a batch of prompts */
   bool decoding;              /* the last plan was a decode iteration */
   bool full;                  /* nobody is admitted until somebody leaves */
   bool was_full_of_kv;
@@ -406,7 +407,10 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
     s->ratio = s->first;
     s->falls = 0;
   }
-  if (!prefill(s, c, v, out)) decode(s, v, out);
+  bool prompts = prefill(s, c, v, out);
+  if (!prompts) decode(s, v, out);
+  out->no_overlap = prompts && s->prefilling; /* the first prompts' tokens are not to wait */
+  s->prefilling = prompts;
   if (v->n_queue > 0 && out->blocked == DS_BLOCKED_NO) {
     out->blocked = !s->full ? DS_BLOCKED_OTHER : s->was_full_of_kv ? DS_BLOCKED_KV : DS_BLOCKED_SEQS;
   }
@@ -418,6 +422,7 @@ static void on_finish(void *st, const ds_req_view *r) {
   ((state *)st)->full = false;
 }
 
+static bool overlaps(const void *cfg) { return ((const config *)cfg)->overlap; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_running_requests; }
 static int64_t max_batch_tokens(const void *cfg) {
   const config *c = cfg;
@@ -436,6 +441,7 @@ const ds_sched_ops ds_sched_sglang = {
     .init = init,
     .accepts = accepts,
     .plan = plan,
+    .overlaps = overlaps,
     .speculates = true,
     .on_finish = on_finish,
     .max_seqs = max_seqs,

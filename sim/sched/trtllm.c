@@ -225,7 +225,9 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   }
   if (kept < out->n_grants && out->blocked == DS_BLOCKED_NO) out->blocked = DS_BLOCKED_OTHER;
   out->n_grants = kept;
-  out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0;
+  /* What blocks the queue goes on blocking it; only a lack of tokens may turn into one of KV. */
+  bool same = v->n_queue == 0 || c->capacity_policy != MAX_UTILIZATION || out->blocked != DS_BLOCKED_OTHER;
+  out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0 && same;
   return DS_OK;
 }
 

@@ -36,17 +36,8 @@ static const ds_param params[] = {
     {"scheduling_policy", DS_PARAM_CHOICE, offsetof(config, scheduling_policy), 0, 0, 0, 0, policies,
      "order of the queue: of arrival, or by the priority of each request (lower first), which also chooses the victim"},
     {"async_scheduling", DS_PARAM_BOOL, offsetof(config, async_scheduling), 0, 0, 0, 0, NULL,
-     "plan the next iteration while one runs; only false in this version"},
+     "plan the next iteration while one runs: hides host time, sees an end one iteration late"},
 };
-
-static ds_status init(void *state, const ds_run *run, ds_error *err) {
-  (void)state;
-  const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
-  if (c->async_scheduling) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.async_scheduling: this version models false only");
-  }
-  return DS_OK;
-}
 
 static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
                          uint32_t max_tokens, ds_error *err) {
@@ -282,6 +273,7 @@ static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
   return DS_OK;
 }
 
+static bool overlaps(const void *cfg) { return ((const config *)cfg)->async_scheduling; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
 static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_batched_tokens; }
 
@@ -295,11 +287,11 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .config_bytes = sizeof(config),
     .engine = "vllm",
     .speculates = true,
-    .init = init,
     .accepts = accepts,
     .plan = plan,
     .rank = rank,
     .ranked = ranked,
+    .overlaps = overlaps,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,
 };

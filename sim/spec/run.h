@@ -12,6 +12,7 @@ typedef enum ds_cost_tier { DS_COST_ROOFLINE, DS_COST_SPEED_OF_LIGHT, DS_COST_LI
 
 typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequence x D + draft_token x drafts */
   double step_s, prefill_token_s, decode_sequence_s, draft_token_s;
+  double scheduling_s; /* of the host, per iteration */
 } ds_linear;
 
 typedef enum ds_eviction { DS_EVICT_LRU, DS_EVICT_LFU, DS_EVICT_FIFO } ds_eviction;

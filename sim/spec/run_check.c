@@ -300,6 +300,8 @@ static ds_status check_linear(const check *c) {
     return fault(c, "cost.prefill_token", "must be a time of at least 0");
   if (!finite_at_least(l->decode_sequence_s, 0))
     return fault(c, "cost.decode_sequence", "must be a time of at least 0");
+  if (!finite_at_least(l->scheduling_s, 0))
+    return fault(c, "cost.scheduling_time", "must be a time of at least 0");
   if (!finite_at_least(l->draft_token_s, 0))
     return fault(c, "cost.draft_token", "must be a time of at least 0");
   if (c->run->pool.kv_blocks == 0)
