@@ -72,6 +72,12 @@ bool ds_read_params(ds_reader *r, const ds_node *map, const char *skip, const ch
 bool ds_read_pool(ds_reader *r, const ds_node *pool);
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
+/* Parts of a workload that is a trace (scenario_import.c); the nodes may be NULL. */
+bool ds_read_trace_format(ds_reader *r, const ds_node *workload, ds_workload *w);
+bool ds_read_trace_select(ds_reader *r, const ds_node *select, ds_workload *w);
+bool ds_read_trace_import(ds_reader *r, const ds_node *import, ds_workload *w);
+bool ds_read_trace_replay(ds_reader *r, const ds_node *workload, ds_workload *w);
+bool ds_read_trace_map(ds_reader *r, const ds_node *map, ds_workload *w);
 bool ds_read_slo(ds_reader *r, const ds_node *slo);
 bool ds_read_cost(ds_reader *r, const ds_node *cost, bool note);
 
