@@ -20,6 +20,11 @@ typedef enum ds_purpose {
   DS_PURPOSE_OUTPUT_TOKENS = 3,
   DS_PURPOSE_ORDER = 4,  /* shuffles */
   DS_PURPOSE_CHANCE = 5, /* bootstrap and other statistics */
+  DS_PURPOSE_STATE = 16, /* the hidden states of modulated arrivals */
+  DS_PURPOSE_USER = 17,  /* when each user starts */
+  DS_PURPOSE_SESSION = 18,
+  DS_PURPOSE_THINK = 19,
+  DS_PURPOSE_PREFIX = 20, /* which shared prefix a request has */
   DS_PURPOSE_TEST = 0xffff
 } ds_purpose;
 

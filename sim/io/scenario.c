@@ -258,6 +258,10 @@ void ds_scenario_free(ds_scenario *s) {
   for (size_t i = 0; i < s->workload.n_inline; ++i) free(s->workload.inline_ids[i]);
   free(s->workload.inline_ids);
   free(s->workload.inline_requests);
+  for (ds_law_table *t = s->workload.tables, *next; t; t = next) {
+    next = t->next;
+    free(t);
+  }
   memset(s, 0, sizeof *s);
 }
 

@@ -6,26 +6,13 @@
 
 #include "engine/sim.h"
 #include "io/diag.h"
+#include "io/generate.h"
 
 typedef enum ds_workload_kind {
   DS_WORKLOAD_TRACE,
   DS_WORKLOAD_GENERATE,
   DS_WORKLOAD_INLINE
 } ds_workload_kind;
-
-typedef enum ds_law { DS_LAW_FIXED, DS_LAW_LOGNORMAL } ds_law;
-typedef struct ds_length_law { /* tokens; a draw is rounded to the nearest integer and at least 1 */
-  ds_law law;
-  double value;             /* fixed */
-  double mean, p99, median; /* lognormal: mean and one of p99 or median; 0 = not given */
-  double min, max;          /* 0 = none; draws outside are drawn again */
-} ds_length_law;
-
-typedef enum ds_arrival_process {
-  DS_ARRIVAL_POISSON,
-  DS_ARRIVAL_CONSTANT,
-  DS_ARRIVAL_BURST
-} ds_arrival_process;
 
 /* What to do with a row that is not simply good (interface page, import defaults). */
 typedef enum ds_repair {
@@ -94,8 +81,15 @@ typedef struct ds_workload {
   int64_t requests; /* 0: by duration */
   int64_t duration_ns;
   ds_arrival_process process;
-  double rate_per_s;
+  double rate_per_s; /* mean; of sessions where there are such */
   ds_length_law input, output;
+  ds_arrival_detail arrival;
+  ds_session_law session;
+  ds_prefix_law prefix;
+  char rows_path[1024];       /* lengths drawn jointly from the rows of this trace; empty: by law */
+  char rows_path_given[1024];
+  char preset[40], protocol[40]; /* as the scenario names them; empty: none */
+  struct ds_law_table *tables;   /* owned */
   /* inline */
   ds_request *inline_requests; /* sorted by arrival (stable); owned */
   char **inline_ids;           /* owned; NULL entries when unnamed */

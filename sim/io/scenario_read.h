@@ -78,6 +78,16 @@ bool ds_read_trace_select(ds_reader *r, const ds_node *select, ds_workload *w);
 bool ds_read_trace_import(ds_reader *r, const ds_node *import, ds_workload *w);
 bool ds_read_trace_replay(ds_reader *r, const ds_node *workload, ds_workload *w);
 bool ds_read_trace_map(ds_reader *r, const ds_node *map, ds_workload *w);
+bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w);
+
+/* What the scenario says, and the preset beneath it (or NULL). */
+typedef struct ds_layers {
+  const ds_node *own, *preset;
+} ds_layers;
+const ds_node *ds_layers_get(const ds_layers *l, const char *key);
+bool ds_read_arrivals(ds_reader *r, const ds_layers *generate, ds_workload *w);
+/* A law at workload.<section>; a time is kept in milliseconds. */
+bool ds_read_law(ds_reader *r, const ds_node *n, const char *section, bool time, ds_length_law *l);
 bool ds_read_slo(ds_reader *r, const ds_node *slo);
 bool ds_read_cost(ds_reader *r, const ds_node *cost, bool note);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The answer for people: met or not, what breaks first, why, what it costs, how far to trust it,
  * what to try next. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -83,8 +84,10 @@ static void put_workload(line *l, const ds_report *r) {
     put(l, "%zu given request%s", r->drive->arrivals.n, r->drive->arrivals.n == 1 ? "" : "s");
   else if (w->process == DS_ARRIVAL_BURST)
     put(l, "%zu requests at once", r->drive->arrivals.n);
+  else if (w->process == DS_ARRIVAL_CLOSED)
+    put(l, "%" PRId64 " clients in a closed loop", w->concurrency);
   else
-    put(l, "%s arrivals", w->process == DS_ARRIVAL_POISSON ? "Poisson" : "constant");
+    put(l, "%s arrivals", w->process == DS_ARRIVAL_POISSON ? "Poisson" : ds_arrival_names[w->process]);
   const ds_flow *f = &r->summary->flow;
   if (f->window_ns <= 0) return;
   put(l, " at ");

@@ -60,6 +60,7 @@ static void maybe(ds_json *j, const char *key, bool known, double v) {
 
 static double offered_rate(const ds_report *r) {
   const ds_workload *w = &r->scenario->workload;
+  if (w->closed_loop) return 0; /* what came is what was served */
   if (w->kind == DS_WORKLOAD_GENERATE && w->process != DS_ARRIVAL_BURST) return w->rate_per_s;
   const ds_flow *f = &r->summary->flow;
   return f->window_ns > 0 ? (double)(f->requests - 1) / ((double)f->window_ns * 1e-9) : 0;
@@ -83,7 +84,7 @@ static void benchmark(ds_json *j, const ds_report *r) {
   ds_json_count(j, "num_prompts", s->submitted);
   maybe(j, "request_rate", rate > 0, rate);
   maybe(j, "burstiness", w->kind == DS_WORKLOAD_GENERATE && w->process == DS_ARRIVAL_POISSON, 1);
-  ds_json_null(j, "max_concurrency");
+  maybe(j, "max_concurrency", w->concurrency > 0, (double)w->concurrency);
   ds_json_number(j, "duration", s->duration_s);
   ds_json_count(j, "completed", s->completed);
   ds_json_count(j, "failed", s->failed);
@@ -225,7 +226,6 @@ static void lengths(ds_json *j, const char *key, const ds_lengths *l) {
 static void method(ds_json *j, const ds_report *r) {
   const ds_scenario *sc = r->scenario;
   static const char *const tiers[] = {"roofline", "speed-of-light", "linear"};
-  static const char *const processes[] = {"poisson", "constant", "burst-at-zero"};
   const ds_workload *w = &sc->workload;
   double rate = offered_rate(r);
   ds_json_object(j, "method");
@@ -236,13 +236,14 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_text(j, "goodput_limits", r->summary->has_limits ? "per request, inclusive" : NULL);
   ds_json_text(j, "workload", ds_trace_format(r->drive->trace));
   ds_json_object(j, "arrivals");
-  ds_json_text(j, "process", w->kind == DS_WORKLOAD_GENERATE ? processes[w->process] : "recorded");
+  ds_json_text(j, "process", w->kind == DS_WORKLOAD_GENERATE ? ds_arrival_names[w->process] : "recorded");
   maybe(j, "rate_per_s", rate > 0, rate);
   ds_json_number(j, "span_s", (double)r->summary->flow.window_ns / 1e9);
   ds_json_end_object(j);
   lengths(j, "input_tokens", &r->drive->arrivals.input);
   lengths(j, "output_tokens", &r->drive->arrivals.output);
-  ds_json_text(j, "loop", "open");
+  ds_json_text(j, "loop", w->closed_loop ? "closed" : "open");
+  if (w->closed_loop) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
   ds_json_null(j, "timeout_s");
   ds_json_count(j, "warmup_s", 0);
   ds_json_count(j, "cooldown_s", 0);

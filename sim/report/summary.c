@@ -419,7 +419,7 @@ bool ds_summary_of(const ds_run *run, const ds_result *r, const ds_arrivals *a, 
   if (run->slo.window_ns > 0 && out->n_verdicts > 0 && !judge_windows(out, &run->slo, r, a))
     return false;
   if (!ds_flow_of(a, r->e2e_ns, r->queue_ns, r->last_finish_ns, &out->flow)) return false;
-  out->saturated = ds_flow_saturated(&out->flow);
+  out->saturated = !a->capped && ds_flow_saturated(&out->flow);
   out->settling = ds_flow_settled(&out->flow);
   return ds_bounds_of(run, a, r->memory.kv_blocks, &out->bounds);
 }

@@ -52,7 +52,8 @@ static void progress_show(progress *p, const ds_drive *drive) {
   int64_t at_ns;
   uint64_t finished, done, total;
   ds_sim_progress(drive->sim, &at_ns, &finished);
-  ds_trace_progress(drive->trace, &done, &total);
+  done = total = 0;
+  if (drive->trace != NULL) ds_trace_progress(drive->trace, &done, &total);
   char share[32] = "";
   if (total > 0)
     snprintf(share, sizeof share, ", %.0f %% of the trace read",
@@ -73,7 +74,8 @@ static bool complain(const ds_scenario *sc, const ds_drive *drive, ds_status sta
   const char *text = err->text[0] != '\0' ? err->text : "the simulation failed";
   if (status == DS_E_POLICY || status == DS_E_STATE)
     return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "%s", text);
-  if (err->request < 0 || drive == NULL) return ds_scenario_complain(sc, err, d);
+  if (err->request < 0 || drive == NULL || drive->trace == NULL)
+    return ds_scenario_complain(sc, err, d);
   uint64_t index = ds_oversize_trace_index(&drive->oversize, (uint64_t)err->request);
   bool from_file = sc->workload.kind == DS_WORKLOAD_TRACE;
   const char *file = from_file ? sc->workload.path_given : sc->path;
@@ -111,6 +113,94 @@ static bool keep_first(const ds_drive_options *opt, ds_drive *drive, const ds_re
   return true;
 }
 
+static bool out_of_memory(ds_diag *d) {
+  return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+}
+
+/* ---- closed loop: everything is fed before the first step ---- */
+
+/* Numbers of the trace become those of what is fed. Who followed a rejected request follows whom
+ * that one followed, or nobody. */
+static void renumber(const ds_oversize *o, ds_request *r, size_t n) {
+  for (size_t i = 0; o->n > 0 && i < n; i++) {
+    while (r[i].after > 0) {
+      uint64_t index = r[i].after - 1;
+      size_t low = 0, high = o->n; /* rejected ones before it */
+      while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (o->rejected[middle].index < index)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      if (low < o->n && o->rejected[low].index == index) {
+        r[i].after = o->rejected[low].request.after;
+        continue;
+      }
+      r[i].after = 1 + index - low;
+      break;
+    }
+  }
+}
+
+static bool read_whole(ds_drive *drive, ds_request **all, size_t *n, ds_diag *d) {
+  size_t room = 0, got = 0;
+  for (;;) {
+    if (*n + CHUNK > room) {
+      size_t more = room == 0 ? (size_t)CHUNK : 2 * room;
+      ds_request *q = realloc(*all, more * sizeof *q);
+      if (q == NULL) return out_of_memory(d);
+      *all = q;
+      room = more;
+    }
+    if (!ds_trace_read(drive->trace, *all + *n, CHUNK, &got, d)) return false;
+    if (got == 0) return true;
+    *n += got;
+  }
+}
+
+static bool no_requests(const ds_scenario *sc, uint64_t read, ds_diag *d) {
+  const char *file = sc->workload.kind == DS_WORKLOAD_TRACE ? sc->workload.path_given : sc->path;
+  return ds_diag_set(d, DS_EXIT_INPUT, file, 0, 0, "%s",
+                     read > 0 ? "no request of the workload fits a replica"
+                              : "the workload has no requests");
+}
+
+/* r is changed. */
+static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool closed,
+                       ds_drive *drive, ds_request *r, size_t n, progress *p, ds_diag *d) {
+  uint64_t read = n;
+  if (!ds_oversize_apply(&drive->oversize, sc, ds_sim_memory(drive->sim)->kv_blocks, 0, r, &n))
+    return out_of_memory(d);
+  if (n == 0) return no_requests(sc, read, d);
+  renumber(&drive->oversize, r, n);
+  ds_error err = {DS_OK, -1, ""};
+  ds_status status = ds_sim_feed(drive->sim, r, n, &err);
+  if (status != DS_OK) return complain(sc, drive, status, &err, d);
+  if (!closed && !(ds_arrivals_add(&drive->arrivals, r, n) && keep_first(opt, drive, r, n)))
+    return out_of_memory(d);
+  ds_sim_close(drive->sim);
+  if (!advance(sc, opt, drive, p, d)) return false;
+  drive->result = ds_sim_result(drive->sim);
+  if (!closed) return true;
+  if (!ds_by_arrival_of(drive->result, r, &drive->ordered, &drive->arrivals))
+    return out_of_memory(d);
+  drive->result = &drive->ordered.result;
+  return true;
+}
+
+static bool feed_closed(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
+                        progress *p, ds_diag *d) {
+  ds_request *all = NULL;
+  size_t n = 0;
+  bool good =
+      read_whole(drive, &all, &n, d) && feed_whole(sc, opt, true, drive, all, n, p, d);
+  free(all);
+  return good;
+}
+
+/* ---- open loop: fed as it is read ---- */
+
 static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
                      ds_request *chunk, progress *p, ds_diag *d) {
   uint64_t read = 0;
@@ -131,30 +221,49 @@ static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_driv
       return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
     if (!advance(sc, opt, drive, p, d)) return false;
   }
-  if (drive->arrivals.n == 0) {
-    const char *file = sc->workload.kind == DS_WORKLOAD_TRACE ? sc->workload.path_given : sc->path;
-    return ds_diag_set(d, DS_EXIT_INPUT, file, 0, 0, "%s",
-                       read > 0 ? "no request of the workload fits a replica"
-                                : "the workload has no requests");
-  }
+  if (drive->arrivals.n == 0) return no_requests(sc, read, d);
   ds_sim_close(drive->sim);
   return advance(sc, opt, drive, p, d);
 }
 
-bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
+static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_error err = {DS_OK, -1, ""};
   ds_status status =
       ds_sim_new(&sc->run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  out->arrivals.capped = opt->sim.closed_loop && opt->sim.concurrency > 0;
+  return true;
+}
+
+bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
+  ds_drive_options own = *opt;
+  own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop;
+  if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
+  if (!begin(sc, &own, out, d)) return false;
   if (!ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) return false;
   ds_request *chunk = malloc(CHUNK * sizeof *chunk);
-  if (chunk == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+  if (chunk == NULL) return out_of_memory(d);
   progress p;
   progress_begin(&p, opt->progress);
-  bool good = feed_all(sc, opt, out, chunk, &p, d);
+  bool good = own.sim.closed_loop ? feed_closed(sc, &own, out, &p, d)
+                                  : feed_all(sc, &own, out, chunk, &p, d);
   progress_end(&p);
   free(chunk);
-  if (good) out->result = ds_sim_result(out->sim);
+  if (good && !own.sim.closed_loop) out->result = ds_sim_result(out->sim);
+  return good;
+}
+
+bool ds_drive_requests(const ds_scenario *sc, const ds_drive_options *opt, const ds_request *r,
+                       size_t n, ds_drive *out, ds_diag *d) {
+  if (!begin(sc, opt, out, d)) return false;
+  ds_request *own = malloc((n + 1) * sizeof *own);
+  if (own == NULL) return out_of_memory(d);
+  if (n > 0) memcpy(own, r, n * sizeof *own);
+  progress p;
+  progress_begin(&p, opt->progress);
+  bool good = feed_whole(sc, opt, opt->sim.closed_loop, out, own, n, &p, d);
+  progress_end(&p);
+  free(own);
   return good;
 }
 
@@ -163,12 +272,16 @@ void ds_drive_free(ds_drive *drive) {
   if (drive->trace != NULL) ds_trace_close(drive->trace);
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
+  ds_by_arrival_free(&drive->ordered);
   free(drive->first);
   memset(drive, 0, sizeof *drive);
 }
 
-const char *ds_drive_id(const ds_drive *drive, uint64_t k) {
-  return ds_trace_id(drive->trace, ds_oversize_trace_index(&drive->oversize, k));
+const char *ds_drive_id(ds_drive *drive, uint64_t k) {
+  uint64_t index = ds_oversize_trace_index(&drive->oversize, k);
+  if (drive->trace != NULL) return ds_trace_id(drive->trace, index);
+  snprintf(drive->number, sizeof drive->number, "%" PRIu64, index);
+  return drive->number;
 }
 
 bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double stretch,

@@ -6,6 +6,7 @@
 
 #include "io/trace.h"
 #include "study/arrivals.h"
+#include "study/by_arrival.h"
 #include "study/oversize.h"
 
 /* The program's allocator for the core: malloc, realloc and free. */
@@ -24,21 +25,29 @@ typedef struct ds_drive_options {
 
 struct ds_drive { /* zero it before the first use; free it whatever happened */
   ds_sim *sim;
-  ds_trace *trace; /* open until freed: it knows the ids */
-  const ds_result *result;
+  ds_trace *trace; /* open until freed: it knows the ids; NULL for requests given as an array */
+  const ds_result *result; /* columns in order of arrival, also of a closed loop */
   ds_arrivals arrivals;
   ds_request *first;
   size_t n_first;
   ds_oversize oversize; /* what was turned away or cut short before the engine */
+  ds_by_arrival ordered; /* of a closed loop */
+  char number[24];       /* scratch of ds_drive_id */
 };
 
 /* False with *d filled: bad input names file and line. */
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d);
+
+/* The same with these requests instead of the scenario's workload (whose import rule for oversize
+ * ones holds). opt->sim.closed_loop: they may follow one another, and opt->sim.concurrency caps how
+ * many are in flight; else they must be in order of arrival. r is not changed. */
+bool ds_drive_requests(const ds_scenario *sc, const ds_drive_options *opt, const ds_request *r,
+                       size_t n, ds_drive *out, ds_diag *d);
 void ds_drive_free(ds_drive *drive);
 
 /* The id of the k-th request that the engine saw, as the trace has it. Valid until the next call.
  */
-const char *ds_drive_id(const ds_drive *drive, uint64_t k);
+const char *ds_drive_id(ds_drive *drive, uint64_t k);
 
 /* Run these requests, arrival offsets from the first multiplied by stretch. The result is valid
  * until *sim is freed. */
