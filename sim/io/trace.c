@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "io/trace_formats.h"
 #include "io/trace_hold.h"
+#include "io/trace_identity.h"
 #include "io/trace_rows.h"
 
 #define BATCH         256
@@ -56,6 +57,8 @@ struct ds_trace {
   ds_arena joined; /* block lists of incremental sessions */
   uint64_t *renumber;
   const struct ds_more **more_out; /* where read_on puts them; NULL: nobody asks */
+  ds_span_room spans;   /* of all rows that are held */
+  ds_row_identity identity; /* of the requests handed out last */
 };
 
 static const char *file_of(const ds_trace *t) { return t->input != NULL ? t->input->name : NULL; }
@@ -346,7 +349,9 @@ static bool read_all(ds_trace *t, ds_diag *d) {
       if (v == LEAVE_OUT) continue;
       if (!grow((void **)&t->all, &t->all_room, t->all_n, sizeof *t->all))
         return out_of_memory(t, d);
-      t->all[t->all_n++] = *r;
+      t->all[t->all_n] = *r;
+      if (!ds_span_keep(&t->spans, &t->all[t->all_n].spans, r->n_spans)) return out_of_memory(t, d);
+      t->all_n++;
     }
   }
   t->held = true;
@@ -461,7 +466,13 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .max_tokens = cap_of(&t->w, r),
                       .priority = r->priority,
                       .after = r->after,
-                      .think_ns = r->think_ns};
+                      .think_ns = r->think_ns,
+                      .spans = r->spans,
+                      .n_spans = r->n_spans};
+  if (DS_UNLIKELY(r->n_spans > 0) && !t->hold && !ds_span_keep(&t->identity.room, &out->spans, r->n_spans))
+    return out_of_memory(t, d);
+  if (DS_UNLIKELY(r->more != NULL) && r->n_spans == 0 && !ds_row_identify(&t->identity, r->more, out))
+    return out_of_memory(t, d);
   *taken = true;
   return keep_names(t, r, d);
 }
@@ -563,6 +574,7 @@ bool ds_trace_read(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d
   *n = 0;
   if (t->failed)
     return ds_diag_set(d, DS_EXIT_RUNTIME, file_of(t), 0, 0, "read again after an error");
+  if (!ds_trace_is_closed(t)) ds_span_forget(&t->identity.room); /* a closed loop is read whole */
   bool good = read_on(t, r, cap, n, d);
   if (good && cap > 0 && *n == 0 && t->report.kept == 0) good = nothing_left(t, d);
   if (!good) {
@@ -627,6 +639,8 @@ void ds_trace_close(ds_trace *t) {
   ds_sessions_free(&t->selected);
   ds_seen_free(&t->seen);
   ds_arena_free(&t->joined);
+  ds_span_room_free(&t->spans);
+  ds_row_identity_free(&t->identity);
   free(t);
 }
 
@@ -658,7 +672,7 @@ const ds_trace_report *ds_trace_report_of(const ds_trace *t) { return &t->report
 
 void ds_trace_seed(ds_trace *t, uint64_t seed) { t->seed = seed; }
 
-bool ds_trace_is_closed(const ds_trace *t) { return t->closed; }
+bool ds_trace_is_closed(const ds_trace *t) { return t->closed || t->w.closed_loop; }
 
 const char *ds_trace_note(const ds_trace *t) { return t->source->note; }
 

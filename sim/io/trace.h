@@ -20,7 +20,8 @@ struct ds_more;
 
 /* Open w (trace, generate or inline) as one stream of requests in order of arrival. */
 bool ds_trace_open(const ds_workload *w, uint64_t seed, ds_trace **out, ds_diag *d);
-/* Up to cap requests into r; *n 0 at the end. A malformed row fails with its line and column. */
+/* Up to cap requests into r; *n 0 at the end. A malformed row fails with its line and column.
+ * Their spans stay valid until the next call. */
 bool ds_trace_read(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d);
 /* The same with what else the rows say (NULL: nothing); valid until the next call. */
 bool ds_trace_read_more(ds_trace *t, ds_request *r, const struct ds_more **more, size_t cap, size_t *n, ds_diag *d);

@@ -331,6 +331,8 @@ static size_t plain_rows(azure *z, ds_row *rows, size_t cap) {
     row->after = 0;
     row->think_ns = 0;
     row->more = NULL;
+    row->n_spans = 0;
+    row->spans = NULL;
     row->priority = 0;
     row->time_column = 1;
     p = next;

@@ -53,6 +53,8 @@ typedef struct ds_row {
   int64_t think_ns; /* pause after that one (or, under a concurrency cap, for a free seat) */
   const ds_more *more; /* NULL: nothing of it; valid until the next call of rows(), with keep_more as
                           long as the source */
+  uint32_t n_spans;
+  const ds_span *spans; /* what its tokens are (kv/span.h); the source's, until the next call of rows */
 } ds_row;
 
 typedef struct ds_source ds_source;

@@ -60,7 +60,7 @@ static void maybe(ds_json *j, const char *key, bool known, double v) {
 
 static double offered_rate(const ds_report *r) {
   const ds_workload *w = &r->scenario->workload;
-  if (w->closed_loop) return 0; /* what came is what was served */
+  if (ds_trace_is_closed(r->drive->trace)) return 0; /* what came is what was served */
   if (w->kind == DS_WORKLOAD_GENERATE && w->process != DS_ARRIVAL_BURST) return w->rate_per_s;
   const ds_flow *f = &r->summary->flow;
   return f->window_ns > 0 ? (double)(f->requests - 1) / ((double)f->window_ns * 1e-9) : 0;
@@ -242,8 +242,8 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_end_object(j);
   lengths(j, "input_tokens", &r->drive->arrivals.input);
   lengths(j, "output_tokens", &r->drive->arrivals.output);
-  ds_json_text(j, "loop", w->closed_loop ? "closed" : "open");
-  if (w->closed_loop) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
+  ds_json_text(j, "loop", ds_trace_is_closed(r->drive->trace) ? "closed" : "open");
+  if (w->closed_loop && w->kind == DS_WORKLOAD_GENERATE) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
   ds_json_null(j, "timeout_s");
   ds_json_count(j, "warmup_s", 0);
   ds_json_count(j, "cooldown_s", 0);
