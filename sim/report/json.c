@@ -6,6 +6,7 @@
 
 #include "core/dryserve.h"
 #include "report/json_writer.h"
+#include "report/trace_info.h"
 #include "report/report.h"
 
 bool ds_run_hash(const ds_scenario *sc, const char *trace_sha256, char hex[65]) {
@@ -256,6 +257,10 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_end_object(j);
 }
 
+static bool sc_is_trace(const ds_report *r) {
+  return r->drive->trace != NULL && r->scenario->workload.kind == DS_WORKLOAD_TRACE;
+}
+
 bool ds_json_report(ds_outfile *out, const ds_report *r) {
   const char *trace_sha256 = ds_trace_sha256(r->drive->trace);
   char hash[65];
@@ -278,6 +283,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   ds_json_end_array(&j);
   method(&j, r);
   provenance(&j, r, trace_sha256);
+  if (sc_is_trace(r)) ds_import_json(&j, "import", r->drive->trace);
   ds_json_end_object(&j);
   return true;
 }
