@@ -13,7 +13,8 @@
 
 static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
-                                            "requests",   "class",  "max_tokens", "protocol"};
+                                            "requests",   "class",  "max_tokens", "protocol",
+                                            "replay",     "map"};
 static const ds_later workload_later[] = {
     {"client", NULL, "clients (network, timeouts, retries)"}, {"tenant", NULL, "tenants"},
     {"priority", NULL, "a priority for a whole workload"},    {"deadline", NULL, "deadlines"},
@@ -40,94 +41,6 @@ static bool read_path(ds_reader *r, const ds_node *n, ds_workload *w) {
     return false;
   }
   return ds_note_text(r, "trace", n, "", w->path_given);
-}
-
-static bool read_format(ds_reader *r, const ds_node *workload, ds_workload *w) {
-  static const char *const known[] = {"auto", "azure", "jsonl"};
-  static const char *const later[] = {"burstgpt", "mooncake", "bailian", "servegen", "sharegpt",
-                                      "vidur",    "weka",     "litellm", "map"};
-  const ds_node *n = ds_node_get(workload, "format");
-  size_t k = 0;
-  for (size_t i = 0; n && n->kind == DS_NODE_SCALAR && i < LEN(later); ++i) {
-    if (strcmp(n->text, later[i]) != 0) continue;
-    ds_complain(r->d, n, "%s: this version does not read the format '%s'", ds_name(r, "format"),
-                n->text);
-    ds_diag_expected(r->d, "auto, azure or jsonl");
-    return false;
-  }
-  if (!ds_opt_choice(r, workload, "format", known, LEN(known), 0, &k)) return false;
-  if (k > 0) snprintf(w->format, sizeof w->format, "%s", known[k]);
-  return true;
-}
-
-/* "0 s .. 600 s", half open */
-static bool read_window(ds_reader *r, const ds_node *n, ds_workload *w) {
-  char text[128], from[48], to[48];
-  ds_unit_error e;
-  if (!ds_want_text(n, ds_name(r, "window"), text, sizeof text, r->d)) return false;
-  char *dots = strstr(text, "..");
-  bool ok = dots != NULL;
-  if (ok) {
-    *dots = '\0';
-    ok = ds_time_parse(text, &w->window_from_ns, &e) &&
-         ds_time_parse(dots + 2, &w->window_to_ns, &e);
-    if (!ok) {
-      ds_complain(r->d, n, "%s: %s", ds_name(r, "window"), e.text);
-      ds_diag_expected(r->d, "two times, such as 0 s .. 600 s");
-      if (e.hint[0]) ds_diag_hint(r->d, "%s", e.hint);
-      return false;
-    }
-  }
-  if (!ok || w->window_from_ns < 0 || w->window_to_ns <= w->window_from_ns) {
-    ds_complain(r->d, n, ok ? "%s is '%.60s', which is no span of time" : "%s is '%.60s'",
-                ds_name(r, "window"), n->text);
-    ds_diag_expected(r->d, "a start of at least 0 s and a later end, such as 0 s .. 600 s");
-    return false;
-  }
-  ds_time_format(w->window_from_ns, from, sizeof from);
-  ds_time_format(w->window_to_ns, to, sizeof to);
-  return ds_note(r, "window", n, "", "%s .. %s", from, to);
-}
-
-static bool read_select(ds_reader *r, const ds_node *select, ds_workload *w) {
-  static const char *const keys[] = {"first", "window"};
-  if (!select) return true;
-  enter(r, "select");
-  if (!ds_section(r, select, keys, LEN(keys), NULL, 0)) return false;
-  const ds_node *first = ds_node_get(select, "first"), *window = ds_node_get(select, "window");
-  if (first &&
-      (!ds_want_integer(first, ds_name(r, "first"), 1, (int64_t)1 << 40, &w->select_first, r->d) ||
-       !ds_note(r, "first", first, "", "%lld", (long long)w->select_first)))
-    return false;
-  return (!window || read_window(r, window, w)) && enter(r, "");
-}
-
-static bool read_import(ds_reader *r, const ds_node *import, ds_workload *w) {
-  static const char *const keys[] = {"zero", "failed", "unsorted", "oversize"};
-  static const char *const zero[] = {"error", "drop", "clamp"}, *const failed[] = {"drop"},
-                           *const unsorted[] = {"error", "sort"},
-                           *const oversize[] = {"error", "reject", "truncate"};
-  static const ds_repair zero_is[] = {DS_REPAIR_ERROR, DS_REPAIR_DROP, DS_REPAIR_CLAMP},
-                         unsorted_is[] = {DS_REPAIR_ERROR, DS_REPAIR_SORT},
-                         oversize_is[] = {DS_REPAIR_ERROR, DS_REPAIR_REJECT, DS_REPAIR_TRUNCATE};
-  size_t k;
-  enter(r, "import");
-  if (import && !ds_section(r, import, keys, LEN(keys), NULL, 0)) return false;
-  const ds_node *n = ds_node_get(import, "failed");
-  if (n && n->kind == DS_NODE_SCALAR && strcmp(n->text, "keep") == 0) {
-    ds_complain(r->d, n, "%s is keep: no format that this version reads marks failed requests",
-                ds_name(r, "failed"));
-    ds_diag_expected(r->d, "drop");
-    return false;
-  }
-  if (!ds_opt_choice(r, import, "zero", zero, LEN(zero), 0, &k)) return false;
-  w->zero = zero_is[k];
-  if (!ds_opt_choice(r, import, "failed", failed, LEN(failed), 0, &k)) return false;
-  if (!ds_opt_choice(r, import, "unsorted", unsorted, LEN(unsorted), 0, &k)) return false;
-  w->unsorted = unsorted_is[k];
-  if (!ds_opt_choice(r, import, "oversize", oversize, LEN(oversize), 0, &k)) return false;
-  w->oversize = oversize_is[k];
-  return enter(r, "");
 }
 
 static bool missing(ds_reader *r, const ds_node *map, const char *key, const char *expected) {
@@ -433,7 +346,7 @@ static bool read_max_tokens(ds_reader *r, const ds_node *n, ds_workload *w) {
 
 /* Keys that only make sense beside `trace`. */
 static bool only_with_trace(ds_reader *r, const ds_node *workload) {
-  static const char *const keys[] = {"format", "select", "import"};
+  static const char *const keys[] = {"format", "select", "import", "replay", "map"};
   for (size_t i = 0; i < LEN(keys); ++i) {
     const ds_node *n = ds_node_get(workload, keys[i]);
     if (!n) continue;
@@ -463,9 +376,11 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
             : requests ? DS_WORKLOAD_INLINE
                        : DS_WORKLOAD_GENERATE;
   if (trace)
-    return read_path(r, trace, w) && read_format(r, workload, w) &&
-           read_select(r, ds_node_get(workload, "select"), w) &&
-           read_import(r, ds_node_get(workload, "import"), w);
+    return read_path(r, trace, w) && ds_read_trace_format(r, workload, w) &&
+           ds_read_trace_map(r, ds_node_get(workload, "map"), w) &&
+           ds_read_trace_replay(r, workload, w) &&
+           ds_read_trace_select(r, ds_node_get(workload, "select"), w) &&
+           ds_read_trace_import(r, ds_node_get(workload, "import"), w);
   if (!only_with_trace(r, workload)) return false;
   if (protocol) return ds_read_protocol(r, protocol, w);
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);

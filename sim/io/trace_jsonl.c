@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The native trace: one JSON object a line. jansson decides what is JSON; a small scanner beside it
  * knows where each value stands, for messages, and reads `blocks`, whose ids may be larger than
- * jansson's integers. Block ids and named prefixes become spans (kv/span.h); sessions and turns are
- * checked but do not shape the replay yet. */
+ * jansson's integers. Block ids and named prefixes become spans (kv/span.h); sessions and turns
+ * matter to a closed loop. */
 #include "io/span_ids.h"
-#include "io/trace_source.h"
+#include "io/trace_rows.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -66,6 +66,7 @@ typedef struct member { /* of the line's object, byte offsets */
 
 typedef struct jsonl {
   ds_source source;
+  ds_rows aux; /* memory of what rows say beyond their lengths */
   char *ids; /* per id: int64 line, then the text and a zero; a handle is the offset of the line */
   size_t ids_used, ids_room;
   int64_t *table; /* open addressing by hash of the text: handle, or -1 */
@@ -446,11 +447,50 @@ static bool take_spans(jsonl *j, const char *s, const json_t *prefix, uint32_t b
   return true;
 }
 
+static bool keep_text(jsonl *j, const char *text, const char **out, ds_diag *d) {
+  *out = ds_rows_keep(&j->aux, text, strlen(text));
+  return *out != NULL || out_of_memory(j, d);
+}
+
+/* What the row says beyond its lengths, where it does. */
+static bool take_more(jsonl *j, const int64_t *count, const bool *present, const char *const *named,
+                      const json_t *prefix, ds_row *row, ds_diag *d) {
+  static const int keys_of_more[] = {KEY_TENANT, KEY_SESSION, KEY_TURN, KEY_THINK, KEY_CLASS, KEY_PREFIX};
+  bool any = j->n_blocks > 0;
+  for (size_t i = 0; i < DS_ARRAY_LEN(keys_of_more); i++) any = any || present[keys_of_more[i]];
+  if (!any) return true;
+  ds_more *m = ds_rows_more(&j->aux);
+  if (m == NULL) return out_of_memory(j, d);
+  row->more = m;
+  m->tenant = named[KEY_TENANT];
+  m->session = named[KEY_SESSION];
+  m->class_name = named[KEY_CLASS];
+  m->has_turn = present[KEY_TURN];
+  m->turn = (uint32_t)count[KEY_TURN];
+  if (present[KEY_THINK]) m->think_ns = count[KEY_THINK];
+  if (prefix != NULL) {
+    char number[24];
+    const char *name = json_string_value(json_array_get(prefix, 0));
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_array_get(prefix, 0)));
+    if (!keep_text(j, name != NULL ? name : number, &m->prefix, d)) return false;
+    m->prefix_tokens = (uint32_t)json_integer_value(json_array_get(prefix, 1));
+  }
+  if (j->n_blocks == 0) return true;
+  uint64_t *block = ds_arena_take(&j->aux.rows, j->n_blocks * sizeof *block);
+  if (block == NULL) return out_of_memory(j, d);
+  memcpy(block, j->block, j->n_blocks * sizeof *block);
+  m->blocks = block;
+  m->n_blocks = j->n_blocks;
+  m->block_tokens = (uint32_t)count[KEY_BLOCK_TOKENS];
+  return true;
+}
+
 static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_diag *d) {
   int64_t count[KEY_N] = {0};
   bool present[KEY_N] = {false};
   const json_t *prefix = NULL;
-  char id[ID_BYTES_MAX + 1] = "", unused[ID_BYTES_MAX + 1] = "";
+  char id[ID_BYTES_MAX + 1] = "", text[ID_BYTES_MAX + 1] = "";
+  const char *named[KEY_N] = {NULL};
   for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
     const json_t *v = json_object_iter_value(at);
     int key = key_of(json_object_iter_key(at));
@@ -460,7 +500,8 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
     if (keys[key].kind == KIND_COUNT)
       good = take_count(j, s, key, v, &count[key], d);
     else if (keys[key].kind == KIND_TEXT || keys[key].kind == KIND_NAME)
-      good = take_text(j, s, key, v, key == KEY_ID ? id : unused, d);
+      good = take_text(j, s, key, v, key == KEY_ID ? id : text, d) &&
+             (key == KEY_ID || keep_text(j, text, &named[key], d));
     else
       good = check_list(j, s, key, v, d);
     if (key == KEY_PREFIX) prefix = v;
@@ -485,7 +526,7 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
                   .input_column = column_of(j, s, KEY_INPUT),
                   .output_column = column_of(j, s, KEY_OUTPUT)};
   return take_spans(j, s, prefix, (uint32_t)count[KEY_BLOCK_TOKENS], row, d) &&
-         (!present[KEY_ID] || keep_id(j, s, id, &row->id, d));
+         take_more(j, count, present, named, prefix, row, d) && (!present[KEY_ID] || keep_id(j, s, id, &row->id, d));
 }
 
 static bool one_line(jsonl *j, char *s, size_t n, ds_row *row, ds_diag *d) {
@@ -513,6 +554,8 @@ static bool jsonl_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, d
   (void)cap; /* one at a time: a bad row must not hide the good ones before it */
   *n = 0;
   if (j->failed) return out_of_memory(j, d);
+  j->aux.source.keep_more = source->keep_more;
+  ds_rows_begin(&j->aux);
   for (;;) {
     char *s;
     size_t bytes;
@@ -528,6 +571,7 @@ static bool jsonl_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, d
 
 static void jsonl_close(ds_source *source) {
   jsonl *j = (jsonl *)source;
+  ds_rows_free(&j->aux);
   free(j->ids);
   free(j->table);
   free(j->block);

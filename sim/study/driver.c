@@ -270,6 +270,15 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
     free(chunk);
     return false;
   }
+  if (ds_trace_is_closed(out->trace) && !own.sim.closed_loop) { /* the file, not the scenario, says so */
+    ds_sim_free(out->sim);
+    out->sim = NULL;
+    own.sim.closed_loop = true;
+    if (!begin(sc, &own, out, d) || (sc->run.pool.warm_cache && !warm(sc, out->sim, chunk, d))) {
+      free(chunk);
+      return false;
+    }
+  }
   progress p;
   progress_begin(&p, opt->progress);
   bool good = own.sim.closed_loop ? feed_closed(sc, &own, out, &p, d)

@@ -74,7 +74,11 @@ bool ds_trace_open(const ds_workload *w, uint64_t seed, ds_trace **out, ds_diag 
     good = ds_inline_open(w, &source, d);
     break;
   }
-  if (good) return ds_trace_start(w, in, source, out, d);
+  if (good) {
+    if (!ds_trace_start(w, in, source, out, d)) return false;
+    ds_trace_seed(*out, seed);
+    return true;
+  }
   ds_input_close(in);
   return false;
 }
