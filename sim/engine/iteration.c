@@ -229,7 +229,7 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_kv_take(&r->kv, need);
 
   ds_current *c = &r->cur;
-  ds_shape shape;
+  ds_shape shape = {0};
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
   double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
