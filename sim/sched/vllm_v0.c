@@ -72,12 +72,13 @@ static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blo
     return DS_E_INPUT;
   }
   int64_t keep = watermark(c, total_blocks);
+  if (c->enable_chunked_prefill && keep == 0) keep = 1; /* a prompt in progress that held them all would preempt itself for ever */
   if (pool->kv_blocks == DS_KV_UNLIMITED || need + keep <= total_blocks) return DS_OK;
   ds_error_begin(err, DS_E_INPUT, "a request needs ");
   ds_error_int(err, need);
   ds_error_text(err, " KV blocks beside the ");
   ds_error_int(err, keep);
-  ds_error_text(err, " of vllm-v0's watermark, more than the whole pool of ");
+  ds_error_text(err, " that vllm-v0 wants free, more than the whole pool of ");
   ds_error_int(err, total_blocks);
   return DS_E_INPUT;
 }
