@@ -168,8 +168,9 @@ static void own_vectors(const char *folder, bool priority) {
     else
       tap(run_and_compare(false, scenario, names[i], expected.s, with_free),
           "%s comes out of dryserve to the microsecond", names[i]);
-    tap(run_and_compare(true, scenario, names[i], expected.s, with_free),
-        "%s comes out of the naive simulator too", names[i]);
+    if (strcmp(names[i], "S27")) /* the naive simulators know no tenants */
+      tap(run_and_compare(true, scenario, names[i], expected.s, with_free),
+          "%s comes out of the naive simulator too", names[i]);
     free(expected.s);
   }
 }
