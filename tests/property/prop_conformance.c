@@ -354,11 +354,12 @@ static void check_ids(const ds_sched_ops *ops) {
   table_free(&a), table_free(&b);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   harness_begin("conformance");
   load_base();
   for (size_t k = 0; k < ds_n_schedulers; k++) {
     const ds_sched_ops *ops = ds_schedulers[k];
+    if (argc > 1 && strcmp(argv[1], ops->name) != 0) continue;
     i64 preemptions = 0;
     int starved = 0, worlds = 0;
     good = ops->summary != NULL && ops->reference != NULL && ops->config_bytes <= DS_POLICY_CONFIG_BYTES;
@@ -383,5 +384,6 @@ int main(void) {
         (long long)preemptions, starved);
   }
   ds_scenario_free(&base);
+  if (taps == 0) tap(false, "no scheduler is called %s", argc > 1 ? argv[1] : "anything");
   return tap_end();
 }
