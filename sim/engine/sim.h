@@ -19,6 +19,7 @@ typedef struct ds_request {
   int32_t priority;
   uint64_t after;   /* 0, or 1 + the index of the request that must be finished first: arrival_ns is then the earliest */
   int64_t think_ns; /* pause between that (or, under a concurrency cap, a free seat) and this arrival */
+  uint32_t tenant;  /* a number that tells tenants apart; 0: nobody is named */
 } ds_request;
 
 typedef struct ds_sim_options {

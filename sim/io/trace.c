@@ -292,7 +292,8 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .input_tokens = r->input_tokens,
                       .output_tokens = r->output_tokens,
                       .max_tokens = cap_of(&t->w, r),
-                      .priority = r->priority};
+                      .priority = r->priority,
+                      .tenant = r->tenant};
   *taken = true;
   return keep_names(t, r, d);
 }

@@ -25,7 +25,8 @@ static bool inline_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_di
                        .input_tokens = r->input_tokens,
                        .output_tokens = r->output_tokens,
                        .max_tokens = r->max_tokens,
-                       .priority = r->priority};
+                       .priority = r->priority,
+                       .tenant = r->tenant};
   }
   return true;
 }
