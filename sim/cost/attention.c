@@ -51,6 +51,19 @@ double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx) {
   return ds_decode_s(&one, ctx);
 }
 
+double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx) {
+  /* The cache is read once whatever the number of rows; their arithmetic then counts, at the rate of prefill. */
+  const ds_attn_decode *d = &o->decode;
+  const ds_decode_price one = {.base_s = 0,
+                               .layers = 1,
+                               .mem_per_ctx_s = d->mem_per_ctx_s,
+                               .mem_fixed_s = (n + drafts) * d->mem_per_seq_s,
+                               .work_s = n * d->work_per_seq_s,
+                               .p = d->p};
+  double memory_s = ds_decode_s(&one, ctx), compute_s = o->prefill.per_pair_s * ctx * ((n + drafts) / n);
+  return d->t0_s + (memory_s > compute_s ? memory_s : compute_s);
+}
+
 ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, const ds_shape *s) {
   double compute_s = s->prefill_pairs * f->per_pair_s;
   double memory_s = (double)s->prefill_tokens * f->per_token_s + s->prefill_kv_tokens * f->per_kv_s;

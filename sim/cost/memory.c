@@ -44,6 +44,11 @@ static double activation_bytes(const ds_run *run, double ranks) {
          (double)run->pool.max_num_seqs * (double)m->vocab * 4;
 }
 
+static double kv_token_bytes(const ds_run *run, double ranks) {
+  return 2 * (double)run->model.layers * kv_heads_per_rank(&run->model, ranks) *
+         (double)run->model.head_dim * ds_format_kv_bytes(run->kv_cache);
+}
+
 static void measure(const ds_run *run, int64_t ranks, ds_memory *out) {
   const ds_pool *p = &run->pool;
   double r = (double)ranks;
@@ -52,10 +57,17 @@ static void measure(const ds_run *run, int64_t ranks, ds_memory *out) {
   out->weight_bytes = weight_bytes(run, r);
   out->activation_bytes = activation_bytes(run, r);
   out->runtime_bytes = RUNTIME_BYTES + (ranks > 1 ? RUNTIME_PARALLEL_BYTES : 0);
+  /* The drafter's weights and KV; a head of one layer shares the embeddings and the output layer. */
+  ds_run drafter;
+  double draft_kv = 0;
+  if (ds_drafter_run(run, &drafter)) {
+    if (p->speculative.method != DS_DRAFT_MODEL) drafter.model.vocab = 0;
+    out->weight_bytes += weight_bytes(&drafter, r);
+    draft_kv = kv_token_bytes(&drafter, r);
+  }
   out->kv_bytes =
       out->budget_bytes - out->weight_bytes - out->activation_bytes - out->runtime_bytes;
-  out->kv_bytes_per_token = 2 * (double)run->model.layers * kv_heads_per_rank(&run->model, r) *
-                            (double)run->model.head_dim * ds_format_kv_bytes(run->kv_cache);
+  out->kv_bytes_per_token = kv_token_bytes(run, r) + draft_kv;
 }
 
 static double block_bytes(const ds_run *run, const ds_memory *m) {

@@ -76,6 +76,8 @@ ds_kernel_time ds_gemm_time(const ds_gemm *g, double m, double n, double k);
 void ds_attention_bind(const ds_hw *hw, bool ideal, ds_operators *o);
 /* Per layer, with its fixed time; n >= 1. */
 double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx);
+/* The same with several query rows in some sequences: `drafts` more than n in all. */
+double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx);
 /* Per layer, with its fixed time; only for shapes with prefill tokens. */
 ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, const ds_shape *s);
 

@@ -37,6 +37,14 @@ ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs,
     ds_pricer_free(p);
     return ds_error_begin(err, DS_E_NOMEM, "out of memory for the cost model");
   }
+  ds_run drafter;
+  if (p->tier != DS_COST_LINEAR && ds_drafter_run(run, &drafter)) {
+    ds_status st = ds_pricer_new(&drafter, 1, max_seqs, a, &p->drafter, err);
+    if (st != DS_OK) {
+      ds_pricer_free(p);
+      return st;
+    }
+  }
   *out = p;
   return DS_OK;
 }
@@ -44,6 +52,7 @@ ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs,
 void ds_pricer_free(ds_pricer *p) {
   if (p == NULL) return;
   ds_alloc a = p->alloc;
+  ds_pricer_free(p->drafter);
   ds_alloc_free(&a, p->stack, (size_t)p->n_stack, sizeof *p->stack);
   ds_alloc_free(&a, p->head, (size_t)p->n_head, sizeof *p->head);
   ds_alloc_free(&a, p->decode, (size_t)p->n_decode, sizeof *p->decode);
@@ -86,7 +95,7 @@ static void linear_parts(const ds_linear *l, double prefill_tokens, double decod
   part_s[DS_PART_MEMORY] = l->decode_sequence_s * decode_seqs;
   part_s[DS_PART_COMPUTE] = l->prefill_token_s * prefill_tokens;
   part_s[DS_PART_COMM] = 0;
-  part_s[DS_PART_HOST] = l->step_s;
+  part_s[DS_PART_HOST] = l->step_s + l->scheduling_s;
 }
 
 static const ds_part_cost *stack_of(ds_pricer *p, int64_t tokens) {
@@ -160,26 +169,48 @@ static void decode_only(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
   out->part_ns[d->attention_part] += rest;
 }
 
+/* Passes of the drafter, one after the other, over the rows that draft. */
+static void add_drafting(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N]) {
+  if (p->drafter == NULL || s->draft_rows < 1) return;
+  const ds_decode_price *d = ds_price_decode(p->drafter, s->draft_rows);
+  double passes = (double)s->draft_passes, ctx = s->decode_ctx, left = ds_decode_s(d, ctx);
+  if (s->draft_rows < s->decode_seqs) ctx *= (double)s->draft_rows / (double)s->decode_seqs;
+  if (s->draft_rows < s->decode_seqs) left = ds_decode_s(d, ctx);
+  for (int i = 0; i < DS_PART_N; i++) {
+    double fixed = (double)d->fixed_ns[i] * 1e-9;
+    part_s[i] += passes * fixed;
+    left -= fixed;
+  }
+  part_s[d->attention_part] += passes * left;
+}
+
 static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N]) {
   if (p->tier == DS_COST_LINEAR) {
     linear_parts(&p->linear, (double)s->prefill_tokens, (double)s->decode_seqs, part_s);
+    part_s[DS_PART_COMPUTE] += p->linear.draft_token_s * (double)s->draft_tokens;
   } else {
     const ds_operators *o = &p->op;
-    const ds_part_cost *stack = stack_of(p, s->decode_seqs + s->prefill_tokens);
-    const ds_part_cost *head = head_of(p, s->decode_seqs + s->finished_chunks);
+    const ds_part_cost *stack = stack_of(p, s->decode_seqs + s->draft_tokens + s->prefill_tokens);
+    const ds_part_cost *head = head_of(p, s->decode_seqs + s->draft_tokens + s->finished_chunks);
     for (int i = 0; i < DS_PART_N; i++) part_s[i] = stack->part_s[i] + head->part_s[i];
-    if (s->decode_seqs > 0)
+    if (s->draft_tokens > 0)
+      part_s[DS_PART_MEMORY] += o->layers * ds_attn_verify_s(o, (double)s->decode_seqs,
+                                                             (double)s->draft_tokens, s->decode_ctx);
+    else if (s->decode_seqs > 0)
       part_s[DS_PART_MEMORY] +=
           o->layers * ds_attn_decode_s(&o->decode, (double)s->decode_seqs, s->decode_ctx);
-    ds_kernel_time prefill = ds_attn_prefill_time(&o->prefill, s);
-    part_s[prefill.compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += o->layers * prefill.s;
+    if (s->prefill_tokens > 0) {
+      ds_kernel_time prefill = ds_attn_prefill_time(&o->prefill, s);
+      part_s[prefill.compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += o->layers * prefill.s;
+    }
+    if (s->draft_passes > 0) add_drafting(p, s, part_s);
     part_s[DS_PART_HOST] +=
         o->per_iteration_s + o->per_request_s * (double)(s->decode_seqs + s->prefill_chunks);
   }
 }
 
 void ds_price_mixed(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
-  if (s->prefill_tokens < 1) {
+  if (s->prefill_tokens < 1 && s->draft_tokens < 1) {
     decode_only(p, s, out);
     return;
   }
@@ -195,20 +226,32 @@ int64_t ds_price_mixed_ns(ds_pricer *p, const ds_shape *s) {
   return ds_ns_of_s(sum_parts(part_s));
 }
 
+void ds_price_verify(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
+  ds_shape rows = {.decode_seqs = s->decode_seqs,
+                   .decode_ctx = s->decode_ctx,
+                   .draft_tokens = s->draft_tokens,
+                   .draft_passes = s->draft_passes,
+                   .draft_rows = s->draft_rows};
+  ds_price_mixed(p, &rows, out);
+}
+
 void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
   *out = (ds_ops){0};
   double n = (double)s->decode_seqs;
   if (p->tier == DS_COST_LINEAR) { /* no operators: its three terms where they come closest */
-    out->engine = p->linear.step_s;
+    out->engine = p->linear.step_s + p->linear.scheduling_s;
     out->attn_dec = p->linear.decode_sequence_s * n;
     out->gemm_mlp = p->linear.prefill_token_s * (double)s->prefill_tokens;
     return;
   }
   const ds_operators *o = &p->op;
   double part_s[DS_PART_N] = {0};
-  ds_stack_cost(o, n + (double)s->prefill_tokens, out, part_s);
-  ds_head_cost(o, n + (double)s->finished_chunks, out, part_s);
-  if (s->decode_seqs > 0)
+  double drafts = (double)s->draft_tokens; /* the drafter's own passes are not among the operators */
+  ds_stack_cost(o, n + drafts + (double)s->prefill_tokens, out, part_s);
+  ds_head_cost(o, n + drafts + (double)s->finished_chunks, out, part_s);
+  if (s->draft_tokens > 0)
+    out->attn_dec = o->layers * ds_attn_verify_s(o, n, drafts, s->decode_ctx);
+  else if (s->decode_seqs > 0)
     out->attn_dec = o->layers * ds_attn_decode_s(&o->decode, n, s->decode_ctx);
   if (s->prefill_tokens > 0) out->attn_pre = o->layers * ds_attn_prefill_time(&o->prefill, s).s;
   out->engine = o->per_iteration_s + o->per_request_s * (n + (double)s->prefill_chunks);

@@ -23,7 +23,9 @@ static products products_of(const ds_operators *o) {
 }
 
 static double attention_flops(const ds_operators *o, const ds_shape *s) {
-  return o->layers * 4.0 * o->heads * o->head_dim * (s->decode_ctx + s->prefill_pairs);
+  double ctx = s->decode_ctx;
+  if (s->draft_tokens > 0) ctx *= 1.0 + (double)s->draft_tokens / (double)s->decode_seqs;
+  return o->layers * 4.0 * o->heads * o->head_dim * (ctx + s->prefill_pairs);
 }
 
 /* Every cached token once: read, or written when it is new. */
@@ -34,8 +36,8 @@ static double kv_bytes(const ds_operators *o, const ds_shape *s) {
 
 void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double *bytes) {
   *flops = *bytes = 0;
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens),
-         rows = (double)(s->decode_seqs + s->finished_chunks);
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens),
+         rows = (double)(s->decode_seqs + s->draft_tokens + s->finished_chunks);
   if (p->tier == DS_COST_LINEAR || !(tokens > 0)) return;
   const ds_operators *o = &p->op;
   const products g = products_of(o);
@@ -49,8 +51,8 @@ void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double 
 }
 
 double ds_price_floor_s(const ds_pricer *p, const ds_shape *s) {
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens),
-         rows = (double)(s->decode_seqs + s->finished_chunks);
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens),
+         rows = (double)(s->decode_seqs + s->draft_tokens + s->finished_chunks);
   if (p->tier == DS_COST_LINEAR || !(tokens > 0)) return 0;
   const ds_operators *o = &p->op;
   const products g = products_of(o);

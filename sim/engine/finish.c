@@ -36,7 +36,7 @@ ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns) {
   if (gap_ns > q->max_gap_ns) q->max_gap_ns = gap_ns;
   if (s->opt.gaps) {
     DS_TRY(ds_alloc_grow(&s->alloc, (void **)&q->piece, &q->cap_piece, q->n_piece + 1, sizeof *q->piece));
-    q->piece[q->n_piece++] = (ds_piece){0, 0, gap_ns};
+    q->piece[q->n_piece++] = (ds_piece){1, 0, gap_ns};
   }
   return DS_OK;
 }
@@ -47,6 +47,11 @@ static ds_status store_gaps(ds_sim *s, const ds_replica *r, const ds_slot *q, ds
     const ds_piece *p = &q->piece[i];
     size_t n = p->gap_ns >= 0 ? 1 : (size_t)(p->until - p->since);
     DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->gaps_ns, &s->cap_gaps, s->n_gaps + n, sizeof *s->gaps_ns));
+    if (s->speculative) {
+      DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->chunk_tokens, &s->cap_chunk_tokens, s->n_gaps + n,
+                           sizeof *s->chunk_tokens));
+      s->chunk_tokens[s->n_gaps] = (uint32_t)p->since;
+    }
     if (p->gap_ns >= 0) s->gaps_ns[s->n_gaps] = p->gap_ns;
     else memcpy(s->gaps_ns + s->n_gaps, r->gap_log + p->since, n * sizeof *s->gaps_ns);
     s->n_gaps += n;

@@ -26,6 +26,8 @@ static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan)
     if (s->view[slot].phase != DS_PHASE_DECODE || s->slot[slot].last_grant == (uint32_t)r->v.iteration) continue;
     DS_TRY(ds_decode_leave(s, r, slot));
     DS_TRY(ds_prefilling_insert(s, r, slot));
+    uint32_t left = s->slot[slot].output - s->view[slot].emitted;
+    if (left < r->pending_least) r->pending_least = left;
   }
   return DS_OK;
 }
@@ -80,6 +82,12 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   if (fresh && g->reserve_tokens > 0) {
     v->reserved = 1;
     whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
+  }
+  if (g->drafts > 0) {
+    if (g->drafts > r->v.drafts || v->emitted == 0 || left != 1) return broken(s, g->slot, "adds drafts where there are none");
+    whole += g->drafts;
+    shape->draft_tokens += g->drafts;
+    shape->draft_rows++;
   }
   if (g->allocate_tokens > whole) whole = g->allocate_tokens;
   int64_t more = ds_div_up(whole, s->block_tokens) - v->blocks;
@@ -164,6 +172,10 @@ static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
       return broken(s, slot, "preempts a request that is not running");
     }
     DS_TRY(give_way(s, r, slot, plan->swap_out));
+    if (plan->preempt_to_back) {
+      ds_queue_remove(s, r, slot);
+      ds_queue_push_back(s, r, slot);
+    }
   }
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
 }
@@ -191,7 +203,11 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     ctx = shape.decode_ctx;
   }
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
-  if (rows > 0) price_rows(s, r, rows, ctx);
+  if (plan->n_grants > 0 && shape.draft_tokens > 0) {
+    ds_spec_price(s, r, &shape);
+  } else if (rows > 0) {
+    price_rows(s, r, rows, ctx);
+  }
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
   if (DS_UNLIKELY(r->swap_blocks > 0)) {
@@ -200,12 +216,14 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     r->swap_blocks = 0;
   }
   c->start_ns = r->v.now_ns;
+  c->wait_ns = 0;
+  if (s->overlap) ds_overlap_begin(s, r, plan);
   c->n_grants = plan->n_grants;
   c->hold_finished = plan->hold_finished;
   c->emit_at_end = plan->emit_at_end;
   r->end_ns = r->v.now_ns + c->dt_ns;
   r->in_flight = true;
-  return s->opt.steps ? ds_log_step(s, r, plan) : DS_OK;
+  return s->opt.steps && s->group == 1 ? ds_log_step(s, r, plan) : DS_OK;
 }
 
 /* floor(a x b / c) without overflow for 0 <= b <= c. */
@@ -249,9 +267,11 @@ static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
     q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += dt_ns;
     return;
   }
-  int64_t others = share(dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
+  int64_t wait = c->rows == 0 ? c->wait_ns : 0; /* else it is among alone_ns */
+  int64_t others = share(dt_ns - wait - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
-  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - others;
+  q->blame_ns[DS_CAUSE_COMMUNICATION] += wait;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - wait - others;
 }
 
 /* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
@@ -273,6 +293,11 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     r->v.n_held++;
     r->held_blocks += v->blocks;
     r->ctx_sum += v->prompt_tokens + v->emitted;
+  } else if (s->overlap && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
+    r->v.n_held++;
+    r->held_blocks += v->blocks;
+    r->held_ctx += v->prompt_tokens + v->emitted;
+    r->ctx_sum += v->prompt_tokens + v->emitted;
   } else {
     DS_TRY(ds_kv_give(&r->kv, v->blocks, &s->alloc));
   }
@@ -287,12 +312,13 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
   return ds_request_finish(s, r, slot, r->v.now_ns);
 }
 
-/* A prompt (or recompute) is complete: it emits one token. */
-static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
+/* A prompt (or recompute) is complete: it emits one token, and with it what was accepted of `drafts` more. */
+static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts) {
   ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   int64_t t = r->v.now_ns;
-  ds_prefilling_remove(r, slot);
+  uint32_t extra = 0;
+  if (drafts > 0) DS_TRY(ds_spec_verify(s, r, slot, drafts, &extra));
   if (q->preempted_ns >= 0) {
     q->blame_ns[DS_CAUSE_PREEMPTED] += t - q->preempted_ns;
     q->preempted_ns = -1;
@@ -302,6 +328,14 @@ static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
   q->last_token_ns = t;
   v->emitted++;
   if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens++;
+  if (extra > 0) {
+    v->emitted += extra;
+    v->computed += extra;
+    if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens += extra;
+    if (s->opt.gaps && q->n_piece > 0) q->piece[q->n_piece - 1].since += extra;
+  }
+  if (s->speculative && v->emitted < q->output) return DS_OK; /* one token to compute, as before */
+  ds_prefilling_remove(r, slot);
   if (v->emitted < q->output) return ds_decode_enter(s, r, slot);
   return row_done(s, r, slot);
 }
@@ -318,7 +352,9 @@ static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_befo
     if (r->grant_decodes[i]) charge_resumed(r, &s->slot[slot], ledger_before);
     else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens);
     v->computed += r->plan.grants[i].tokens;
-    if (v->computed == v->prompt_tokens + v->emitted) DS_TRY(emit_after_prefill(s, r, slot));
+    if (v->computed == v->prompt_tokens + v->emitted) {
+      DS_TRY(emit_after_prefill(s, r, slot, r->plan.grants[i].drafts));
+    }
   }
   return DS_OK;
 }
@@ -338,7 +374,7 @@ static ds_status end_finished(ds_sim *s, ds_replica *r) {
 /* The whole static batch is finished: held rows leave, withheld tokens come out. */
 static ds_status end_batch(ds_sim *s, ds_replica *r) {
   if (r->held_blocks > 0) DS_TRY(ds_kv_give(&r->kv, r->held_blocks, &s->alloc));
-  r->held_blocks = 0;
+  r->held_blocks = r->held_ctx = 0;
   r->v.n_held = 0;
   r->ctx_sum = 0;
   while (r->ended_head != DS_SLOT_NONE) {
@@ -404,10 +440,12 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   if (!r->finish_due) {
     if (r->cur.n_grants == 0 && r->v.n_prefilling == 0) {
       DS_TRY(settle(s, r));
+      if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
     } else {
       int64_t before[DS_LEDGER_N];
       memcpy(before, r->ledger, sizeof before);
       DS_TRY(settle(s, r));
+      if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
       DS_TRY(end_grants(s, r, before));
     }
   }

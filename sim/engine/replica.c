@@ -23,12 +23,15 @@ static int64_t next_inbox_ns(const ds_replica *r) {
   return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
 }
 
-int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
-  (void)s;
-  if (r->in_flight) return r->end_ns;
+int64_t ds_replica_due_ns(const ds_replica *r) {
   if (r->plan_due) return r->v.now_ns;
   int64_t t = next_inbox_ns(r);
   return t < r->wake_ns ? t : r->wake_ns;
+}
+
+int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
+  if (s->group > 1) return ds_group_next_ns(s, r);
+  return r->in_flight ? r->end_ns : ds_replica_due_ns(r);
 }
 
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */
@@ -44,6 +47,7 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
+  p->no_overlap = p->preempt_to_back = false;
   p->decode_all = p->hold = p->hold_finished = p->emit_at_end = p->swap_out = false;
   p->hold_steps = 0;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
@@ -58,6 +62,8 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.prefilling = r->prefilling;
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
+  r->v.last_end_ns = r->end_ns;
+  if (s->speculative) ds_spec_view(s, r);
   blank(&r->plan);
   r->plan.preempt += r->n_made_way; /* the log wants all that went at this instant */
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
@@ -130,7 +136,15 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   return plan_now(s, r, until_ns);
 }
 
+/* A rank of a group, at an instant at which none of its group runs. */
+ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns) {
+  r->v.now_ns = t_ns;
+  deliver(s, r, t_ns);
+  return plan_now(s, r, until_ns);
+}
+
 ds_status ds_replica_advance(ds_sim *s, ds_replica *r, int64_t until_ns) {
+  if (s->group > 1) return ds_group_advance(s, r, until_ns);
   bool did = true;
   while (s->events_left > 0) {
     DS_TRY(one_event(s, r, until_ns, &did));

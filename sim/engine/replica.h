@@ -19,7 +19,7 @@ enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_TRANSFER, DS_LEDGER_N };
 
 /* A stretch of contiguous decoding, or one odd gap: only kept when every gap was asked for. */
 typedef struct ds_piece {
-  uint64_t since, until;
+  uint64_t since, until; /* of an odd gap: since is the tokens that came out at its end */
   int64_t gap_ns; /* >= 0: one gap of this length instead of a stretch */
 } ds_piece;
 
@@ -36,6 +36,7 @@ typedef struct ds_slot {
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
+  uint32_t verify_steps;  /* speculation: so far */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -61,6 +62,7 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
+  int64_t wait_ns;            /* of dt_ns: for other ranks of a group in lockstep */
   bool hold_finished, emit_at_end;
 } ds_current;
 
@@ -91,6 +93,7 @@ typedef struct ds_replica {
   size_t inbox_head, n_inbox, cap_inbox;
   /* static batching: rows that are finished but still in the batch, and those that wait for its end to emit */
   int64_t held_blocks;
+  int64_t held_ctx;      /* asynchronous scheduling: KV tokens of the rows that are kept by mistake, when they were */
   uint32_t ended_head;
   /* blame */
   int64_t ledger[DS_LEDGER_N];
@@ -128,8 +131,11 @@ struct ds_sim {
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
+  bool speculative;
+  bool overlap;          /* the next iteration is planned while one runs */
+  int64_t host_step_ns, host_request_ns; /* what that hides, per iteration and per row */
   ds_replica *replica;
-  size_t n_replicas;
+  size_t n_replicas, group; /* ranks count as replicas; group of them go in lockstep */
   void *route_state;
   uint32_t *outstanding, *tournament;
   ds_heap due;           /* key: earliest time at which a replica's outstanding count may fall; id: replica */
@@ -165,6 +171,8 @@ struct ds_sim {
   size_t cap_records;
   int64_t *gaps_ns;
   size_t n_gaps, cap_gaps;
+  uint32_t *chunk_tokens; /* beside gaps_ns, with speculation */
+  size_t cap_chunk_tokens;
   ds_gaps itl;
   ds_seconds seconds;
   ds_result result;
@@ -193,6 +201,18 @@ ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
 void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
+int64_t ds_replica_due_ns(const ds_replica *r); /* of one that is not in flight: when it may plan next */
+ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns);
+/* lockstep.c: ranks that begin and end iterations together */
+ds_status ds_group_advance(ds_sim *s, const ds_replica *rank, int64_t until_ns);
+int64_t ds_group_next_ns(const ds_sim *s, const ds_replica *rank);
+/* overlap.c: asynchronous scheduling */
+void ds_overlap_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
+ds_status ds_overlap_drop(ds_sim *s, ds_replica *r);
+/* speculate.c: drafts */
+void ds_spec_view(const ds_sim *s, ds_replica *r);
+void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape); /* decode rows of an iteration with drafts */
+ds_status ds_spec_verify(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts, uint32_t *extra);
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);

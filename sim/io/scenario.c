@@ -32,8 +32,7 @@ const char *ds_base_of(const ds_reader *r, const ds_node *n) {
              : r->base_dir; /* what the command line says is relative to the working folder */
 }
 
-/* Provenance of a file that was read. */
-static void add_input(ds_scenario *s, const char *path, const char *sha256) {
+void ds_add_input(ds_scenario *s, const char *path, const char *sha256) {
   if (s->n_inputs == LEN(s->inputs)) return;
   snprintf(s->inputs[s->n_inputs].path, sizeof s->inputs[0].path, "%s", path);
   snprintf(s->inputs[s->n_inputs].sha256, sizeof s->inputs[0].sha256, "%s", sha256);
@@ -63,7 +62,7 @@ bool ds_open_card(ds_reader *r, ds_card_kind kind, const char *name, const ds_no
     snprintf(from, 320, "%s%s%.280s", inside ? folder : "", inside ? "/" : "",
              slash ? slash + 1 : path);
   }
-  add_input(r->s, from, sha256);
+  ds_add_input(r->s, from, sha256);
   return true;
 }
 
@@ -199,7 +198,7 @@ static bool read_all(ds_reader *r) {
   if (!check_root(r) || !ds_section(r, root, top_keys, LEN(top_keys), top_later, LEN(top_later)) ||
       !read_version(r) || !read_title(r) || !ds_read_cost(r, cost, false) || !read_model(r) ||
       !read_formats(r) || !read_pools(r) || !read_router(r) ||
-      !ds_read_workload(r, ds_node_get(root, "workload")) ||
+      !ds_read_workload(r, ds_node_get(root, "workload")) || !ds_read_replay(r) ||
       !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r))
     return false;
   ds_error err = {DS_OK, -1, ""};
@@ -255,6 +254,8 @@ void ds_scenario_free(ds_scenario *s) {
     free(value);
   }
   free(s->settings);
+  free(s->replay_first);
+  free(s->replay_accepted);
   for (size_t i = 0; i < s->workload.n_inline; ++i) free(s->workload.inline_ids[i]);
   free(s->workload.inline_ids);
   free(s->workload.inline_requests);
@@ -317,7 +318,7 @@ bool ds_scenario_load(const char *path, const char *const *sets, size_t n_sets,
   free(text);
   if (!ok) return false;
   snprintf(out->path, sizeof out->path, "%s", path);
-  add_input(out, path, sha256);
+  ds_add_input(out, path, sha256);
   for (size_t i = out->n_inputs - 1; i > 0; --i) { /* the scenario comes first */
     char moved[sizeof out->inputs[0]];
     memcpy(moved, &out->inputs[i], sizeof moved);

@@ -23,11 +23,11 @@ static const char *const pool_keys[] = {"name",
                                         "kv_blocks",
                                         "kv_block_tokens",
                                         "gpu_memory_utilization",
-                                        "prefix_cache"};
+                                        "prefix_cache",
+                                        "speculative"};
 static const ds_later pool_later[] = {
     {"initial_cache", "empty", "a cache that is warm at the start"},
     {"power_cap", NULL, "power caps"},
-    {"speculative", NULL, "speculative decoding"},
 };
 
 bool ds_is_pool_key(const char *key) {
@@ -126,25 +126,19 @@ static bool read_engine(ds_reader *r, const ds_node *pool) {
 /* --- scheduler ----------------------------------------------------------------------------- */
 
 static bool unknown_policy(ds_reader *r, const ds_node *at, const char *what,
-                           const char *const *names, size_t n, const char *const *later,
-                           size_t n_later) {
+                           const char *const *names, size_t n) {
   char list[256] = "";
   size_t used = 0;
-  bool known = false;
-  for (size_t i = 0; i < n_later; ++i) known = known || strcmp(later[i], at->text) == 0;
-  ds_complain(r->d, at,
-              known ? "this version does not model the %s '%.60s'" : "no %s is called '%.60s'",
-              what, at->text);
+  ds_complain(r->d, at, "no %s is called '%.60s'", what, at->text);
   for (size_t i = 0; i < n && used < sizeof list; ++i)
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
   ds_diag_expected(r->d, "%s%s", n > 1 ? "one of " : "", list);
-  const char *near = known ? NULL : ds_nearest(at->text, names, n);
+  const char *near = ds_nearest(at->text, names, n);
   if (near) ds_diag_hint(r->d, "did you mean %s?", near);
   return false;
 }
 
 static bool find_scheduler(ds_reader *r, const ds_node *pool) {
-  static const char *const later[] = {"sglang", "trtllm", "tgi"};
   const ds_node *n = ds_node_get(pool, "scheduler");
   char name[DS_NAME_MAX] = "vllm-v1";
   if (n && !ds_want_text(n, ds_name(r, "scheduler"), name, sizeof name, r->d)) return false;
@@ -159,7 +153,7 @@ static bool find_scheduler(ds_reader *r, const ds_node *pool) {
     names[k] = ds_schedulers[k]->name;
     ++k;
   }
-  if (n) return unknown_policy(r, n, "scheduler", names, k, later, LEN(later));
+  if (n) return unknown_policy(r, n, "scheduler", names, k);
   return ds_complain(r->d, pool, "%s is missing", ds_name(r, "scheduler"));
 }
 
@@ -223,13 +217,19 @@ static bool read_kv_blocks(ds_reader *r, const ds_node *pool) {
          ds_note(r, "kv_blocks", n, "", "%lld", (long long)p->kv_blocks);
 }
 
+/* Tokens of a KV block, as each engine has them unless told otherwise. */
+static int64_t usual_block(const ds_reader *r) {
+  if (strcmp(r->s->sched->name, "sglang") == 0) return 1;
+  return strcmp(r->s->sched->name, "trtllm") == 0 ? 32 : 16;
+}
+
 static bool read_kv(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
   /* vLLM's V1 engine has its prefix cache on unless told otherwise; the others have it off or have
    * none. */
   bool cached = strcmp(r->s->sched->name, "vllm-v1") == 0;
   return read_max_model_len(r, pool) && read_kv_blocks(r, pool) &&
-         ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, 16, &p->kv_block_tokens) &&
+         ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, usual_block(r), &p->kv_block_tokens) &&
          ds_opt_number(r, pool, "gpu_memory_utilization", 0.01, 1, 0.90, &p->memory_utilization) &&
          ds_opt_bool(r, pool, "prefix_cache", cached, &p->prefix_cache) &&
          ds_note(r, "initial_cache", ds_node_get(pool, "initial_cache"), "default", "empty");
@@ -263,7 +263,8 @@ static bool read_parallelism(ds_reader *r, const ds_node *pool) {
     return false;
   for (size_t i = 0; i < LEN(names); ++i) {
     if (!ds_opt_integer(r, pool, names[i], 1, 65536, 1, out[i])) return false;
-    if (*out[i] == 1) continue;
+    bool lockstep = out[i] == &p->data_parallel && r->s->run.cost_tier == DS_COST_LINEAR;
+    if (*out[i] == 1 || lockstep) continue;
     ds_complain(r->d, ds_node_get(pool, names[i]), "%s is %lld: this version does not model %s",
                 ds_name(r, names[i]), (long long)*out[i], what[i]);
     ds_diag_expected(r->d, "1");
@@ -292,7 +293,7 @@ bool ds_read_pool(ds_reader *r, const ds_node *pool) {
   }
   p->role = (ds_role)role;
   bool ok = read_hardware(r, pool) && read_engine(r, pool) && read_parallelism(r, pool) &&
-            read_scheduler(r, pool) && read_kv(r, pool);
+            read_scheduler(r, pool) && read_kv(r, pool) && ds_read_speculative(r, pool);
   r->prefix[0] = '\0';
   return ok;
 }

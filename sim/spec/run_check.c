@@ -108,7 +108,7 @@ static ds_status check_parallelism(const check *c) {
   } counts[] = {{"replicas", p->replicas, 1000000},
                 {"tensor_parallel", p->tensor_parallel, 65536},
                 {"pipeline_parallel", p->pipeline_parallel, 1},
-                {"data_parallel", p->data_parallel, 1},
+                {"data_parallel", p->data_parallel, c->run->cost_tier == DS_COST_LINEAR ? 1024 : 1},
                 {"expert_parallel", p->expert_parallel, 1}};
   for (size_t i = 0; i < DS_ARRAY_LEN(counts); i++) {
     if (counts[i].value >= 1 && counts[i].value <= counts[i].most) continue;
@@ -196,11 +196,43 @@ static ds_status check_linear(const check *c) {
     return fault(c, "cost.prefill_token", "must be a time of at least 0");
   if (!finite_at_least(l->decode_sequence_s, 0))
     return fault(c, "cost.decode_sequence", "must be a time of at least 0");
+  if (!finite_at_least(l->scheduling_s, 0))
+    return fault(c, "cost.scheduling_time", "must be a time of at least 0");
   if (!finite_at_least(l->draft_token_s, 0))
     return fault(c, "cost.draft_token", "must be a time of at least 0");
   if (c->run->pool.kv_blocks == 0)
     return pool_fault(c, "kv_blocks", "must be given with cost: {model: linear}");
   return DS_OK;
+}
+
+static ds_status check_speculation(const check *c) {
+  const ds_speculation *s = &c->run->pool.speculative;
+  if (s->method == DS_DRAFT_NONE) return DS_OK;
+  if ((unsigned)s->method >= DS_DRAFT_N) return pool_fault(c, "speculative.method", "unknown");
+  if (s->tokens < 1 || s->tokens > DS_DRAFTS_MAX) {
+    pool_fault(c, "speculative.tokens", "must be a count from 1 to 32, found ");
+    ds_error_int(c->err, s->tokens);
+    return DS_E_INPUT;
+  }
+  if (s->lookahead < 0 || s->disable_above_batch < 0)
+    return pool_fault(c, "speculative", "counts must not be negative");
+  for (int64_t i = 0; i < s->n_by_batch; i++) {
+    const ds_draft_row *r = &s->by_batch[i];
+    if (r->low < 1 || r->high < r->low || r->tokens < 0 || r->tokens > s->tokens)
+      return pool_fault(c, "speculative.by_batch",
+                        "a row is [low, high, tokens] with 1 <= low <= high");
+    if (i > 0 && r->low <= s->by_batch[i - 1].high)
+      return pool_fault(c, "speculative.by_batch", "rows must rise and not overlap");
+  }
+  for (int64_t i = 0; s->replay_first == NULL && i < s->tokens; i++)
+    if (!finite_at_least(s->acceptance[i], 0) || s->acceptance[i] > 1)
+      return pool_fault(c, "speculative.acceptance", "must lie between 0 and 1");
+  if (s->method != DS_DRAFT_MODEL || c->run->cost_tier == DS_COST_LINEAR) return DS_OK;
+  ds_run drafter;
+  ds_drafter_run(c->run, &drafter);
+  const check of_draft = {&drafter, c->err};
+  DS_TRY(check_model(&of_draft));
+  return check_split(&of_draft);
 }
 
 static ds_status check_pool(const check *c) {
@@ -257,6 +289,7 @@ ds_status ds_run_validate(const ds_run *run, ds_error *err) {
       DS_TRY(check_model(&c));
       DS_TRY(check_split(&c));
     }
+    DS_TRY(check_speculation(&c));
     return check_slo(&c);
   }
   if (run->cost_tier != DS_COST_ROOFLINE && run->cost_tier != DS_COST_SPEED_OF_LIGHT)
@@ -264,5 +297,6 @@ ds_status ds_run_validate(const ds_run *run, ds_error *err) {
   DS_TRY(check_model(&c));
   DS_TRY(check_split(&c));
   DS_TRY(check_hardware(&c));
+  DS_TRY(check_speculation(&c));
   return check_slo(&c);
 }
