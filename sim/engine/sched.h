@@ -38,7 +38,7 @@ typedef struct ds_req_view {
   uint32_t computed;       /* tokens whose KV is resident */
   uint32_t blocks;         /* KV blocks held; PHASE_SWAPPED: in host memory */
   int32_t priority;        /* lower first */
-  uint32_t tenant;         /* whose request it is, numbered; 0 where the trace names nobody */
+  uint32_t tenant;         /* whose request it is: any number; 0 where the trace names nobody */
   uint32_t true_output;    /* 0 unless the policy declares an oracle */
   uint32_t next, prev;     /* neighbours in the queue, the swapped or the running list; DS_SLOT_NONE at the ends */
   uint8_t phase;           /* ds_phase */

@@ -128,25 +128,19 @@ static bool read_engine(ds_reader *r, const ds_node *pool) {
 /* --- scheduler ----------------------------------------------------------------------------- */
 
 static bool unknown_policy(ds_reader *r, const ds_node *at, const char *what,
-                           const char *const *names, size_t n, const char *const *later,
-                           size_t n_later) {
+                           const char *const *names, size_t n) {
   char list[256] = "";
   size_t used = 0;
-  bool known = false;
-  for (size_t i = 0; i < n_later; ++i) known = known || strcmp(later[i], at->text) == 0;
-  ds_complain(r->d, at,
-              known ? "this version does not model the %s '%.60s'" : "no %s is called '%.60s'",
-              what, at->text);
+  ds_complain(r->d, at, "no %s is called '%.60s'", what, at->text);
   for (size_t i = 0; i < n && used < sizeof list; ++i)
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
   ds_diag_expected(r->d, "%s%s", n > 1 ? "one of " : "", list);
-  const char *near = known ? NULL : ds_nearest(at->text, names, n);
+  const char *near = ds_nearest(at->text, names, n);
   if (near) ds_diag_hint(r->d, "did you mean %s?", near);
   return false;
 }
 
 static bool find_scheduler(ds_reader *r, const ds_node *pool) {
-  static const char *const later[] = {"triton-dynamic", "orca", "vllm-v0", "sarathi"};
   const ds_node *n = ds_node_get(pool, "scheduler");
   char name[DS_NAME_MAX] = "vllm-v1";
   if (n && !ds_want_text(n, ds_name(r, "scheduler"), name, sizeof name, r->d)) return false;
@@ -161,7 +155,7 @@ static bool find_scheduler(ds_reader *r, const ds_node *pool) {
     names[k] = ds_schedulers[k]->name;
     ++k;
   }
-  if (n) return unknown_policy(r, n, "scheduler", names, k, later, LEN(later));
+  if (n) return unknown_policy(r, n, "scheduler", names, k);
   return ds_complain(r->d, pool, "%s is missing", ds_name(r, "scheduler"));
 }
 

@@ -465,6 +465,7 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .output_tokens = r->output_tokens,
                       .max_tokens = cap_of(&t->w, r),
                       .priority = r->priority,
+                      .tenant = r->tenant,
                       .after = r->after,
                       .think_ns = r->think_ns,
                       .spans = r->spans,

@@ -72,12 +72,13 @@ static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blo
     return DS_E_INPUT;
   }
   int64_t keep = watermark(c, total_blocks);
+  if (c->enable_chunked_prefill && keep == 0) keep = 1; /* a prompt in progress that held them all would preempt itself for ever */
   if (pool->kv_blocks == DS_KV_UNLIMITED || need + keep <= total_blocks) return DS_OK;
   ds_error_begin(err, DS_E_INPUT, "a request needs ");
   ds_error_int(err, need);
   ds_error_text(err, " KV blocks beside the ");
   ds_error_int(err, keep);
-  ds_error_text(err, " of vllm-v0's watermark, more than the whole pool of ");
+  ds_error_text(err, " that vllm-v0 wants free, more than the whole pool of ");
   ds_error_int(err, total_blocks);
   return DS_E_INPUT;
 }
@@ -120,10 +121,11 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, l
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     int64_t known = ds_view_known(v, slot), need = ds_div_up(known, v->block_tokens), n = known;
     if (c->enable_chunked_prefill) n = least(n, b->tokens);
-    out->blocked = b->blocks - need < b->watermark ? DS_BLOCKED_KV
-                   : b->running >= c->max_num_seqs ? DS_BLOCKED_SEQS
-                   : n > b->tokens || n <= 0       ? DS_BLOCKED_OTHER
-                                                   : DS_BLOCKED_NO;
+    /* KV last: the reason may not change while a plan is held and blocks are used up. */
+    out->blocked = b->running >= c->max_num_seqs     ? DS_BLOCKED_SEQS
+                   : n > b->tokens || n <= 0         ? DS_BLOCKED_OTHER
+                   : b->blocks - need < b->watermark ? DS_BLOCKED_KV
+                                                     : DS_BLOCKED_NO;
     if (out->blocked != DS_BLOCKED_NO) return;
     give(out, b, slot, n, need);
     out->grants[out->n_grants - 1].ahead_tokens = known;

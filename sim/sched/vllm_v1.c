@@ -184,9 +184,9 @@ static uint32_t preempt_worst(const ds_sched_view *v, ds_plan *out, budget *b) {
   }
   for (uint32_t i = 0; i < out->n_grants; i++) {
     if (out->grants[i].slot != worst) continue;
-    int64_t tokens = (int64_t)out->grants[i].tokens + out->grants[i].drafts;
-    b->tokens += tokens;
-    b->blocks += blocks_for(v, worst, tokens);
+    int64_t n = (int64_t)out->grants[i].tokens + out->grants[i].drafts;
+    b->tokens += n;
+    b->blocks += blocks_for(v, worst, n);
     for (out->n_grants--; i < out->n_grants; i++) out->grants[i] = out->grants[i + 1];
   }
   return worst;
@@ -289,9 +289,9 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .speculates = true,
     .accepts = accepts,
     .plan = plan,
+    .overlaps = overlaps,
     .rank = rank,
     .ranked = ranked,
-    .overlaps = overlaps,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,
 };

@@ -510,10 +510,11 @@ static i64 next_instant(i64 arrived, i64 now) {
 }
 
 static void simulate(void) {
-  i64 arrived = 0;
+  i64 arrived = 0, instants = 0;
   Q = calloc((size_t)S.replicas, sizeof *Q);
   if (!Q) die(3, "out of memory");
   for (i64 now = -1; (now = next_instant(arrived, now)) != INT64_MAX;) {
+    if (++instants > 1000000) die(5, "this takes for ever");
     for (i64 k = 0; k < S.replicas; k++)
       if (Q[k].busy && Q[k].ends == now) end(&Q[k]);
     for (; arrived < S.n && S.r[arrived].arrival == now; arrived++)
