@@ -90,13 +90,13 @@ static const char *brief(double v, ds_dim dim, char *buf, size_t cap) {
 }
 
 static void models(ds_outfile *out, const ds_cards *c) {
-  ds_out_printf(out, "%-22s %10s %7s %7s %12s %9s  %s\n", "model", "parameters", "layers",
-                "kv/head", "KV per token", "context", "weights");
+  ds_out_printf(out, "%-21s %10s %6s %7s %11s %8s  %s\n", "model", "parameters", "layers",
+                "kv/head", "KV a token", "context", "weights");
   for (size_t i = 0; i < c->n; ++i) {
     const ds_model *m = &c->card[i].value.model;
     char kv[48], heads[48];
     snprintf(heads, sizeof heads, "%lld/%lld", (long long)m->kv_heads, (long long)m->heads);
-    ds_out_printf(out, "%-22s %8.1f B %7lld %7s %12s %9lld  %s\n", c->card[i].name,
+    ds_out_printf(out, "%-21s %8.1f B %6lld %7s %11s %8lld  %s\n", c->card[i].name,
                   ds_model_params(m) / 1e9, (long long)m->layers, heads,
                   brief(ds_model_kv_bytes_per_token(m, 2), DS_DIM_BYTES, kv, sizeof kv),
                   (long long)m->max_positions, ds_format_names[m->weights]);

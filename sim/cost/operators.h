@@ -101,6 +101,7 @@ typedef struct ds_operators {
   double capture_max, capture_step; /* of graphs; 0: no padding */
   double eager_s;                   /* to launch an iteration outside graphs */
   bool async_host;
+  double flow_devices;           /* that share out all layers, each in its own memory; 0: none do */
   double stages, longest, last; /* of a pipeline, and layers of the longest and the last */
   double hop_s, hop_per_token_s; /* from stage to stage */
   bool overlap;                  /* two halves of a batch take turns */

@@ -117,5 +117,5 @@ double ds_price_floor_s(const ds_pricer *p, const ds_shape *s) {
   if (rows > 0) bytes += g.head_macs_per_row * o->head.weight_bytes;
   double memory_s = bytes / o->memory_bytes_per_s;
   double floor_s = compute_s > memory_s ? compute_s : memory_s;
-  return floor_s / (o->stages > 1 ? o->stages : 1);
+  return floor_s / (o->flow_devices > 0 ? o->flow_devices : o->stages);
 }
