@@ -43,6 +43,7 @@ typedef struct ds_attn_prefill {
 typedef struct ds_allreduce {
   double ranks; /* 1: free */
   double one_shot_s, one_shot_per_byte_s, two_shot_s, two_shot_per_byte_s;
+  double switch_s, switch_per_byte_s; /* 0: no switch that reduces */
 } ds_allreduce;
 
 typedef struct ds_elementwise {
