@@ -119,6 +119,8 @@ void ds_attention_bind(const ds_hw *hw, bool eight_bit, bool ideal, ds_operators
 void ds_latent_bind(const ds_hw *hw, ds_format kv, bool ideal, ds_operators *o);
 /* Per layer, with its fixed time; n >= 1. */
 double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx);
+/* The same with several query rows in some sequences: `drafts` more than n in all. */
+double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx);
 /* Per layer, with its fixed time; only for shapes with prefill tokens. */
 ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
                                     double kv_tokens, double tiles);

@@ -33,6 +33,7 @@ struct ds_pricer {
   ds_decode_price *decode;              /* by sequences */
   ds_part_cost spare_stack, spare_head; /* for counts beyond the tables */
   ds_decode_price spare_decode;
+  ds_pricer *drafter;                   /* prices a pass of it; NULL: drafts cost nothing */
 };
 
 #endif

@@ -386,3 +386,37 @@ Test(shapes, time_never_falls_and_never_beats_light) {
     ds_pricer_free(l);
   }
 }
+
+/* Verifying drafts reads the cache once, and pays for more rows everywhere else. */
+Test(shapes, drafts_are_verified_in_one_pass) {
+  for (size_t g = 0; g < DS_ARRAY_LEN(GRID); g++) {
+    ds_run run = run_of(GRID[g].model, GRID[g].hardware, "generic", GRID[g].weights, GRID[g].kv, GRID[g].tp);
+    run.pool.data_parallel = GRID[g].dp;
+    run.pool.expert_parallel = GRID[g].ep;
+    run.pool.pipeline_parallel = GRID[g].pp;
+    run.pool.speculative = (ds_speculation){.method = DS_DRAFT_MTP, .tokens = 1};
+    ds_pricer *p = pricer_of(&run, 4096, 256);
+    ds_shape s = shape_of(16, 16000);
+    s.decode_near = 16 * (double)ds_attention_near(1000, ds_model_reach(&run.model) > 0 ? ds_model_reach(&run.model) : 1000, false);
+    ds_mixed_price plain, verify, drafted;
+    ds_price_mixed(p, &s, &plain);
+    s.draft_tokens = 16;
+    ds_price_verify(p, &s, &verify);
+    s.draft_passes = 1;
+    s.draft_rows = 16;
+    ds_price_verify(p, &s, &drafted);
+    cr_assert_geq(verify.total_ns, plain.total_ns - plain.total_ns / 50, "%s", GRID[g].model);
+    cr_assert_lt(verify.total_ns, 2 * plain.total_ns, "%s", GRID[g].model);
+    cr_assert_gt(drafted.total_ns, verify.total_ns, "%s", GRID[g].model);
+    cr_assert_lt(drafted.total_ns, verify.total_ns + plain.total_ns, "%s", GRID[g].model);
+    ds_memory with, without;
+    ds_error err = {0};
+    run.pool.hw.memory_bytes = 2e12;
+    cr_assert_eq(ds_memory_footprint(&run, &with, &err), DS_OK, "%s: %s", GRID[g].model, err.text);
+    run.pool.speculative.method = DS_DRAFT_NONE;
+    cr_assert_eq(ds_memory_footprint(&run, &without, &err), DS_OK);
+    cr_assert_gt(with.weight_bytes, without.weight_bytes);
+    cr_assert_gt(with.kv_bytes_per_token, without.kv_bytes_per_token);
+    ds_pricer_free(p);
+  }
+}
