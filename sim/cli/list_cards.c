@@ -249,9 +249,9 @@ static json_t *card_json(const ds_card_schema *s, const ds_listed_card *c) {
   for (const ds_node *a = aliases ? aliases->first : NULL; a; a = a->next)
     json_array_append_new(also, json_string(a->text));
   json_object_set_new(o, "aliases", also);
-  const ds_node *from = ds_node_get(root, "calibrated_on");
-  json_t *list = from ? json_array() : NULL;
-  for (const ds_node *a = from ? from->first : NULL; a; a = a->next)
+  const ds_node *fitted = ds_node_get(root, "calibrated_on");
+  json_t *list = fitted ? json_array() : NULL;
+  for (const ds_node *a = fitted ? fitted->first : NULL; a; a = a->next)
     json_array_append_new(list, json_string(a->text));
   if (list) json_object_set_new(o, "calibrated_on", list);
   for (size_t i = 0; i < s->n_fields; ++i) {
