@@ -77,22 +77,16 @@ double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx) {
 }
 
 double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx) {
-  /* The cache is read once whatever the number of rows; their arithmetic then counts: the kernel's own where it is
-   * priced (latent attention), else at the rate of prefill. */
-  const ds_attn_decode *d = &o->decode;
-  double rows = (n + drafts) / n; /* of one sequence */
-  const ds_decode_price one = {.base_s = 0,
-                               .layers = 1,
-                               .mem_per_ctx_s = d->mem_per_ctx_s,
-                               .comp_per_ctx_s = d->comp_per_ctx_s * rows,
-                               .mem_fixed_s = (n + drafts) * d->mem_per_seq_s,
-                               .work_s = n * d->work_per_seq_s,
-                               .general = d->comp_per_ctx_s > 0,
-                               .p = d->p};
-  double fixed_s = d->t0_s + (n + drafts) * d->per_seq_s;
-  if (one.general) return fixed_s + ds_decode_general_s(&one, ctx, 0);
-  double memory_s = ds_decode_s(&one, ctx), compute_s = o->prefill.per_pair_s * ctx * rows;
-  return fixed_s + (memory_s > compute_s ? memory_s : compute_s);
+  /* The cache is read once whatever the number of rows; their arithmetic then counts, at the rate of prefill. */
+  double rows = (n + drafts) / n;
+  ds_attn_decode d = o->decode;
+  d.mem_per_seq_s *= rows;
+  d.per_seq_s *= rows;
+  d.comp_per_ctx_s *= rows;
+  double memory_s = ds_attn_decode_s(&d, n, ctx) - d.t0_s;
+  if (o->kv_lora > 0) return d.t0_s + memory_s; /* which has its arithmetic already */
+  double compute_s = o->prefill.per_pair_s * ctx * rows;
+  return d.t0_s + (memory_s > compute_s ? memory_s : compute_s);
 }
 
 ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
@@ -133,10 +127,10 @@ static void layers_cost(const ds_operators *o, double layers, const ds_shape *s,
   if (!(layers > 0)) return;
   if (s->decode_seqs > 0) {
     double n = (double)s->decode_seqs / batches;
-    double one = s->draft_tokens > 0
-                     ? ds_attn_verify_s(o, n, (double)s->draft_tokens / batches, sum / batches)
-                     : ds_attn_decode_s(&o->decode, n, sum / batches);
-    double t = layers * one;
+    double t = s->draft_tokens > 0
+                   ? ds_attn_verify_s(o, n, (double)s->draft_tokens / batches, sum / batches)
+                   : ds_attn_decode_s(&o->decode, n, sum / batches);
+    t *= layers;
     bool compute = o->decode.comp_per_ctx_s > o->decode.mem_per_ctx_s;
     part_s[compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += t;
     if (ops != NULL) ops->attn_dec += t;
@@ -156,7 +150,7 @@ void ds_states_cost(const ds_operators *o, const ds_shape *s, double batches, do
                     ds_ops *ops, double part_s[DS_PART_N]) {
   if (!(o->state_layers > 0)) return;
   double rows = (double)(s->decode_seqs + s->prefill_chunks) / batches;
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens) / batches;
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens) / batches;
   double t = rounds * o->state_layers * (o->element.t0_s + 2.0 * rows * o->state_bytes * o->element.per_byte_s +
                                 tokens * o->state_flops_per_token / o->flops_16_per_s);
   part_s[DS_PART_MEMORY] += t;

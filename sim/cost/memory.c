@@ -166,17 +166,19 @@ static void measure(const ds_run *run, int64_t ranks, ds_memory *out) {
     return;
   }
   out->weight_bytes = weight_bytes(run, &k);
-  out->activation_bytes = activation_bytes(run, k.group);
-  out->runtime_bytes = RUNTIME_BYTES + (k.all * k.stages > 1 ? RUNTIME_PARALLEL_BYTES : 0);
   /* The drafter's weights and KV; a head of one layer shares the embeddings and the output layer. */
   ds_run drafter;
   double draft_kv = 0;
   if (ds_drafter_run(run, &drafter)) {
     if (p->speculative.method != DS_DRAFT_MODEL) drafter.model.vocab = 0;
-    const split whole = split_of(&drafter.pool, ranks);
-    out->weight_bytes += weight_bytes(&drafter, &whole);
-    draft_kv = (double)ds_model_attention_layers(&drafter.model) * kv_bytes_of_layer(&drafter, whole.group);
+    split d = k;
+    d.stages = 1;
+    if (drafter.model.experts == 0) d.experts = 1;
+    out->weight_bytes += weight_bytes(&drafter, &d);
+    draft_kv = (double)ds_model_attention_layers(&drafter.model) * kv_bytes_of_layer(&drafter, k.group);
   }
+  out->activation_bytes = activation_bytes(run, k.group);
+  out->runtime_bytes = RUNTIME_BYTES + (k.all * k.stages > 1 ? RUNTIME_PARALLEL_BYTES : 0);
   out->kv_bytes =
       out->budget_bytes - out->weight_bytes - out->activation_bytes - out->runtime_bytes;
   measure_kv(run, &k, out);

@@ -80,8 +80,10 @@ static void bind_pipeline(const ds_run *run, bool ideal, ds_operators *o) {
 void ds_operators_bind(const ds_run *run, ds_operators *out) {
   bool ideal = run->cost_tier == DS_COST_SPEED_OF_LIGHT;
   ds_run capped = *run;
+  double flow = 0;
   if (run->pool.hw.dataflow.layer_s > 0) { /* whole layers on each device, however they are asked for */
     capped.pool.pipeline_parallel *= run->pool.tensor_parallel * run->pool.data_parallel;
+    flow = (double)capped.pool.pipeline_parallel;
     capped.pool.tensor_parallel = capped.pool.data_parallel = capped.pool.expert_parallel = 1;
     if (capped.pool.pipeline_parallel > run->model.layers)
       capped.pool.pipeline_parallel = run->model.layers;
@@ -116,6 +118,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
     ds_attention_bind(hw, run->pool.attention_8bit, ideal, out);
   bind_indexer(m, hw, ideal, out);
   bind_pipeline(&capped, ideal, out);
+  out->flow_devices = flow;
   out->moe = ds_moe_bind(&capped, ideal);
   out->exchange = ds_exchange_bind(&capped, ideal);
   out->reduce = ds_allreduce_bind(hw, ideal ? 1 : run->pool.tensor_parallel);

@@ -43,6 +43,7 @@ typedef struct ds_attn_prefill {
 typedef struct ds_allreduce {
   double ranks; /* 1: free */
   double one_shot_s, one_shot_per_byte_s, two_shot_s, two_shot_per_byte_s;
+  double switch_s, switch_per_byte_s; /* 0: no switch that reduces */
 } ds_allreduce;
 
 typedef struct ds_elementwise {
@@ -101,6 +102,7 @@ typedef struct ds_operators {
   double capture_max, capture_step; /* of graphs; 0: no padding */
   double eager_s;                   /* to launch an iteration outside graphs */
   bool async_host;
+  double flow_devices;           /* that share out all layers, each in its own memory; 0: none do */
   double stages, longest, last; /* of a pipeline, and layers of the longest and the last */
   double hop_s, hop_per_token_s; /* from stage to stage */
   bool overlap;                  /* two halves of a batch take turns */

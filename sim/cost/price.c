@@ -273,9 +273,10 @@ static void decode_only(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
 static void add_drafting(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N]) {
   if (p->drafter == NULL || s->draft_rows < 1) return;
   const ds_decode_price *d = ds_price_decode(p->drafter, s->draft_rows);
-  double passes = (double)s->draft_passes, ctx = s->decode_ctx, left = ds_decode_s(d, ctx);
-  if (s->draft_rows < s->decode_seqs) ctx *= (double)s->draft_rows / (double)s->decode_seqs;
-  if (s->draft_rows < s->decode_seqs) left = ds_decode_s(d, ctx);
+  double passes = (double)s->draft_passes, share = 1;
+  if (s->draft_rows < s->decode_seqs) share = (double)s->draft_rows / (double)s->decode_seqs;
+  double ctx = s->decode_ctx * share, near = s->decode_near * share;
+  double left = d->general ? ds_decode_general_s(d, ctx, near) : ds_decode_s(d, ctx);
   for (int i = 0; i < DS_PART_N; i++) {
     double fixed = (double)d->fixed_ns[i] * 1e-9;
     part_s[i] += passes * fixed;
@@ -294,15 +295,15 @@ static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N
   } else {
     const ds_operators *o = &p->op;
     int64_t requests = s->decode_seqs + s->prefill_chunks;
-    double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens),
-           rows = (double)(s->decode_seqs + s->draft_tokens + s->finished_chunks);
+    int64_t decoded = s->decode_seqs + s->draft_tokens;
+    double tokens = (double)(decoded + s->prefill_tokens), rows = (double)(decoded + s->finished_chunks);
     passage g = passage_of(o, requests, tokens, rows);
     if (DS_UNLIKELY(g.hops > 0)) {
       for (int i = 0; i < DS_PART_N; i++) part_s[i] = 0;
       passage_parts(p, &g, tokens, rows, NULL, part_s);
     } else {
-      const ds_part_cost *stack = stack_of(p, s->decode_seqs + s->draft_tokens + s->prefill_tokens);
-      const ds_part_cost *head = head_of(p, s->decode_seqs + s->draft_tokens + s->finished_chunks);
+      const ds_part_cost *stack = stack_of(p, decoded + s->prefill_tokens);
+      const ds_part_cost *head = head_of(p, decoded + s->finished_chunks);
       for (int i = 0; i < DS_PART_N; i++) part_s[i] = stack->part_s[i] + head->part_s[i];
     }
     ds_attention_cost(o, s, g.batches, g.layers, NULL, part_s);
@@ -331,6 +332,7 @@ int64_t ds_price_mixed_ns(ds_pricer *p, const ds_shape *s) {
 void ds_price_verify(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
   ds_shape rows = {.decode_seqs = s->decode_seqs,
                    .decode_ctx = s->decode_ctx,
+                   .decode_near = s->decode_near,
                    .draft_tokens = s->draft_tokens,
                    .draft_passes = s->draft_passes,
                    .draft_rows = s->draft_rows};
@@ -352,11 +354,12 @@ void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
     return;
   }
   const ds_operators *o = &p->op;
-  double part_s[DS_PART_N] = {0}, tokens = n + (double)s->prefill_tokens,
-         rows = n + (double)s->finished_chunks;
+  double drafts = (double)s->draft_tokens; /* the drafter's own passes are not among the operators */
+  double part_s[DS_PART_N] = {0}, tokens = n + drafts + (double)s->prefill_tokens,
+         rows = n + drafts + (double)s->finished_chunks;
   int64_t requests = s->decode_seqs + s->prefill_chunks;
   passage g = passage_of(o, requests, tokens, rows);
-  bool decode = s->prefill_tokens == 0;
+  bool decode = s->prefill_tokens == 0 && s->draft_tokens == 0;
   double launched = decode && g.hops == 0 ? captured(o, n) : tokens;
   passage_parts(p, &g, launched, decode && g.hops == 0 ? launched : rows, out, part_s);
   if (decode) { /* what grows with the context comes on top, as in ds_price_decode */

@@ -16,7 +16,8 @@ static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "requests",   "class",  "max_tokens", "protocol",
                                             "replay",     "map"};
 static const ds_later workload_later[] = {
-    {"client", NULL, "clients (network, timeouts, retries)"}, {"tenant", NULL, "tenants"},
+    {"client", NULL, "clients (network, timeouts, retries)"},
+    {"tenant", NULL, "a tenant for a whole workload"},
     {"priority", NULL, "a priority for a whole workload"},    {"deadline", NULL, "deadlines"},
     {"slo", NULL, "an slo of its own for a workload"},
 };
