@@ -4,6 +4,7 @@
 
 #include "cli/list.h"
 #include "core/registry.h"
+#include "io/trace_formats.h"
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -157,13 +158,6 @@ typedef struct entry {
   const char *name, *unit, *help;
 } entry;
 
-static const entry trace_formats[] = {
-    {"azure", "CSV",
-     "TIMESTAMP,ContextTokens,GeneratedTokens; public Azure LLM inference traces of 2023 and 2024"},
-    {"jsonl", "JSONL",
-     "id, arrival_ns, input_tokens, output_tokens; optional max_tokens, priority: the native form"},
-};
-
 static void print_entries(ds_outfile *out, const char *heading, const entry *e, size_t n) {
   ds_out_printf(out, "%s\n", heading);
   for (size_t i = 0; i < n; ++i) {
@@ -185,8 +179,12 @@ static json_t *entries_json(const entry *e, size_t n) {
 }
 
 void ds_list_formats(ds_outfile *out) {
-  print_entries(out, "Traces (workload.format; recognised by content)", trace_formats,
-                LEN(trace_formats));
+  ds_out_text(out, "Traces (workload.format; recognised by content)\n");
+  for (size_t i = 0; i < ds_n_trace_readers; ++i) {
+    const ds_trace_reader *f = &ds_trace_readers[i];
+    ds_out_printf(out, "  %-22s %-5s ", f->name, f->medium);
+    ds_list_wrap(out, f->summary, 31, 31);
+  }
   ds_out_text(out, "\nNumbers (weights; kv_cache takes the first four)\n");
   static const ds_format order[] = {DS_FMT_BF16,    DS_FMT_FP16, DS_FMT_FP8,   DS_FMT_INT8,
                                     DS_FMT_INT8_WO, DS_FMT_INT4, DS_FMT_MXFP4, DS_FMT_NVFP4};
@@ -197,7 +195,16 @@ void ds_list_formats(ds_outfile *out) {
 
 json_t *ds_list_formats_json(void) {
   json_t *o = json_object(), *numbers = json_array();
-  json_object_set_new(o, "traces", entries_json(trace_formats, LEN(trace_formats)));
+  json_t *traces = json_array();
+  for (size_t i = 0; i < ds_n_trace_readers; ++i) {
+    const ds_trace_reader *f = &ds_trace_readers[i];
+    json_t *e = json_object();
+    json_object_set_new(e, "name", json_string(f->name));
+    json_object_set_new(e, "unit", json_string(f->medium));
+    json_object_set_new(e, "help", json_string(f->summary));
+    json_array_append_new(traces, e);
+  }
+  json_object_set_new(o, "traces", traces);
   for (int f = 0; f < DS_FMT_N; ++f) {
     json_t *e = json_object();
     json_object_set_new(e, "name", json_string(ds_format_name((ds_format)f)));

@@ -211,13 +211,13 @@ static bool is_input(const char *path, const char *input) {
 }
 
 static bool spare_inputs(const run_args *a, const ds_scenario *sc, ds_diag *d) {
-  const char *outputs[] = {a->json, a->requests, a->steps};
+  const char *targets[] = {a->json, a->requests, a->steps};
   const char *inputs[] = {a->scenario != NULL ? a->scenario : "", sc->workload.path};
   for (size_t i = 0; i < 3; i++)
     for (size_t k = 0; k < 2; k++)
-      if (is_input(outputs[i], inputs[k]))
+      if (is_input(targets[i], inputs[k]))
         return ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "output '%s' would replace what is read",
-                           outputs[i]);
+                           targets[i]);
   return true;
 }
 
@@ -330,6 +330,15 @@ static bool explain(const ds_scenario *sc, ds_diag *d) {
   return false;
 }
 
+/* What became of the rows of a trace. */
+static void account(const ds_scenario *sc, const ds_drive *drive) {
+  if (sc->workload.kind != DS_WORKLOAD_TRACE || drive->trace == NULL) return;
+  char text[600];
+  ds_trace_account(drive->trace, text, sizeof text);
+  fprintf(stderr, "%s (%s): %s\n", sc->workload.path_given, ds_trace_format(drive->trace), text);
+  if (ds_trace_note(drive->trace) != NULL) fprintf(stderr, "%s\n", ds_trace_note(drive->trace));
+}
+
 static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag *d) {
   outputs o;
   memset(&o, 0, sizeof o);
@@ -352,8 +361,9 @@ static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag 
     opt.on_step = o.steps != NULL ? on_step : NULL;
     opt.user = o.steps;
     double start_s = clock_s();
-    good = ds_drive_run(sc, &opt, drive, d) &&
-           report(a, sc, drive, &o, clock_s() - start_s, slo_met, d) && publish(&o, d);
+    good = ds_drive_run(sc, &opt, drive, d);
+    if (good && !a->quiet) account(sc, drive);
+    good = good && report(a, sc, drive, &o, clock_s() - start_s, slo_met, d) && publish(&o, d);
   }
   discard(&o);
   ds_drive_free(drive);

@@ -38,6 +38,7 @@ ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
   v->phase = DS_PHASE_DECODE;
   v->since = r->v.iteration;
   memcpy(q->ledger, r->ledger, sizeof q->ledger);
+  q->since_ns = r->v.now_ns;
   r->v.n_decoding++;
   r->ctx_sum += v->prompt_tokens + v->emitted;
   if (!v->reserved) r->need[block_phase(s, v->since, v->computed)]++;
@@ -55,6 +56,7 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
     v->blocks = (v->computed + gained + s->block_tokens - 1) / s->block_tokens;
   }
   ds_wheel_take(&r->finish, s->link, slot);
+  ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)(r->v.now_ns - q->since_ns), v->computed + gained / 2));
   r->v.n_decoding--;
   v->emitted += gained;
   v->computed += gained;
@@ -83,8 +85,7 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
   if (v->phase == DS_PHASE_DECODE) DS_TRY(ds_decode_leave(s, r, slot));
   else ds_prefilling_remove(r, slot);
   ds_running_remove(s, r, slot);
-  q->kv_run_full = v->computed / s->block_tokens;
-  DS_TRY(ds_kv_give_owned(&r->kv, v->blocks, &q->kv_run, &s->alloc));
+  DS_TRY(ds_cache_give_back(s, r, slot, true));
   q->preemptions++;
   if (q->preempted_ns < 0) q->preempted_ns = r->v.now_ns;
   r->totals.preemptions++;
@@ -97,32 +98,4 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
   uint32_t left = q->output - v->emitted;
   if (left < r->pending_least) r->pending_least = left;
   return DS_OK;
-}
-
-/* Blocks that the grants of a plan take back from a run of the free queue. */
-static int64_t taken_back(const ds_sim *s, const ds_plan *p, uint64_t run) {
-  for (uint32_t i = 0; p != NULL && i < p->n_grants; i++) {
-    if (p->grants[i].cached_tokens > 0 && s->slot[p->grants[i].slot].kv_run == run) {
-      return p->grants[i].cached_tokens / s->block_tokens;
-    }
-  }
-  return 0;
-}
-
-uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks) {
-  const ds_sim *s = sim;
-  const ds_slot *q = &s->slot[slot];
-  const ds_req_view *v = &s->view[slot];
-  const ds_kv_pool *kv = &s->replica[q->replica].kv;
-  int64_t left = ds_kv_left(kv, q->kv_run);
-  if (left == 0) return 0;
-  for (uint64_t run = kv->first; run <= q->kv_run && new_blocks > 0; run++) { /* new blocks come off the head */
-    int64_t here = ds_kv_left(kv, run) - taken_back(s, so_far, run);
-    if (run == q->kv_run) left -= here < new_blocks ? here : new_blocks;
-    new_blocks -= here;
-  }
-  int64_t most = (int64_t)(v->prompt_tokens + v->emitted - 1) / s->block_tokens;
-  if (left > q->kv_run_full) left = q->kv_run_full;
-  if (left > most) left = most;
-  return (uint32_t)left * s->block_tokens;
 }

@@ -57,6 +57,10 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
   blank(&r->plan);
+  if (r->v.prefix_cache) {
+    ds_kv_plan(&r->kv);
+    r->claims_seen = r->leaving_seen = 0;
+  }
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
   if (st != DS_OK) {
     if (s->err != NULL && s->err->status == DS_OK) {

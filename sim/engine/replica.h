@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "engine/sim.h"
 #include "engine/wheel.h"
-#include "kv/pool.h"
+#include "kv/prefix.h"
 #include "metric/maxgap.h"
 
 /* Time of decoding requests by cause, summed over a replica's iterations; differences give a request's share. */
@@ -33,6 +33,9 @@ typedef struct ds_slot {
   int64_t blame_ns[DS_CAUSE_N];
   uint64_t kv_run;        /* its blocks in the free queue after a preemption */
   uint32_t kv_run_full;   /* how many of them were full */
+  uint32_t part_at, n_parts, identity; /* what its tokens are: a list in ds_sim.part, and how many blocks that says */
+  uint32_t shared, leaf;  /* so many of its first blocks are in the prefix index; the last run of its path there */
+  int64_t since_ns;       /* when its stretch of decoding began */
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
@@ -103,6 +106,7 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx;
+  uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
   void *policy;
 } ds_replica;
@@ -134,6 +138,11 @@ struct ds_sim {
   ds_wheel_link *link;
   size_t cap_link, cap_view, cap_slots, n_slots;
   uint32_t free_slot;    /* list through view.next */
+  /* prefix cache: identities of requests fed and not finished */
+  bool use_index;
+  ds_kv_part *part, *part_scratch;
+  size_t n_part, cap_part, cap_part_scratch;
+  uint32_t free_parts[32]; /* by power of two: 1 + place of the first free list */
   /* closed loop: every request by index, when each arrived, and who is on its way */
   ds_held *held;
   int64_t *arrival_ns;
@@ -183,7 +192,19 @@ void ds_prefilling_remove(ds_replica *r, uint32_t slot);
 ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
+/* cache.c: the prefix cache */
+ds_status ds_identity_take(ds_sim *s, ds_request *r);
+void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
+uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks, uint32_t *held_tokens);
+int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far);
+ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);
+void ds_cache_count(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_cache_computed(ds_sim *s, ds_replica *r, uint32_t slot, uint64_t tokens); /* so many tokens have KV now */
+ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes_back);
+#ifdef DS_CHECKING
+void ds_cache_check(const ds_sim *s, const ds_replica *r);
+#endif
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);

@@ -6,6 +6,7 @@
 #include "base/wide.h"
 #include "cost/memory.h"
 #include "cost/price.h"
+#include "kv/cache_stats.h"
 #include "metric/gaps.h"
 #include "metric/seconds.h"
 
@@ -30,6 +31,13 @@ typedef struct ds_record {
   int64_t blame_ns[DS_CAUSE_N];
 } ds_record;
 
+typedef struct ds_cache_totals { /* the prefix cache; prompts count when first admitted */
+  uint64_t asked_tokens, asked_blocks, asked_requests; /* blocks: whole ones */
+  uint64_t hit_tokens, hit_blocks, hit_requests;
+  ds_kv_stats blocks;
+  int64_t resident_blocks; /* in the index at the end */
+} ds_cache_totals;
+
 typedef struct ds_replica_totals {
   uint64_t iterations, decode_iterations, leased_iterations, leases;
   uint64_t prefill_tokens, decode_tokens, recomputed_tokens, preemptions;
@@ -37,7 +45,9 @@ typedef struct ds_replica_totals {
   int64_t last_end_ns;
   ds_wide batch_ns;         /* integral of running rows over busy time */
   ds_wide kv_block_ns;      /* integral of used blocks over busy time */
+  ds_wide token_ns;         /* integral of tokens with KV of running requests, taken to grow evenly while they decode */
   int64_t kv_peak_blocks;
+  ds_cache_totals cache;
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */

@@ -255,7 +255,12 @@ void ds_scenario_free(ds_scenario *s) {
     free(value);
   }
   free(s->settings);
-  for (size_t i = 0; i < s->workload.n_inline; ++i) free(s->workload.inline_ids[i]);
+  for (size_t i = 0; i < s->workload.n_inline; ++i) {
+    free(s->workload.inline_ids[i]);
+    if (s->workload.inline_notes) free(s->workload.inline_notes[i]);
+  }
+  free(s->workload.inline_notes);
+  ds_span_room_free(&s->workload.inline_spans);
   free(s->workload.inline_ids);
   free(s->workload.inline_requests);
   for (ds_law_table *t = s->workload.tables, *next; t; t = next) {

@@ -7,6 +7,7 @@
 #include "engine/sim.h"
 #include "io/diag.h"
 #include "io/generate.h"
+#include "io/span_room.h"
 
 typedef enum ds_workload_kind {
   DS_WORKLOAD_TRACE,
@@ -24,17 +25,59 @@ typedef enum ds_repair {
   DS_REPAIR_TRUNCATE
 } ds_repair;
 
+/* A column of a flat CSV or JSONL that no reader knows (workload.map). */
+typedef enum ds_field {
+  DS_FIELD_ARRIVAL,
+  DS_FIELD_INPUT,
+  DS_FIELD_OUTPUT,
+  DS_FIELD_MAX_TOKENS,
+  DS_FIELD_ID,
+  DS_FIELD_SESSION,
+  DS_FIELD_TURN,
+  DS_FIELD_THINK,
+  DS_FIELD_CLASS,
+  DS_FIELD_MODEL,
+  DS_FIELD_TENANT,
+  DS_FIELD_PRIORITY,
+  DS_FIELD_STATUS,
+  DS_FIELD_TTFT,
+  DS_FIELD_E2E,
+  DS_FIELD_PREFIX,
+  DS_FIELD_PREFIX_TOKENS,
+  DS_FIELD_IMAGES,
+  DS_FIELD_N
+} ds_field;
+extern const char *const ds_field_names[DS_FIELD_N];
+#define DS_UNIT_STAMP (-1) /* a date and time of day */
+typedef struct ds_map_entry {
+  ds_field field;
+  int64_t unit_ns; /* of a time: nanoseconds a unit, or DS_UNIT_STAMP; 0: not a time */
+  char column[64]; /* a name; in JSON a path with dots */
+} ds_map_entry;
+
 typedef struct ds_workload {
   ds_workload_kind kind;
   /* trace */
   char path[1024];       /* resolved; "-" is standard input */
   char path_given[1024]; /* as the scenario has it */
-  char format[32];       /* empty: sniff; azure | jsonl */
+  char format[32];       /* empty: sniff; else a name of io/trace_formats.h */
   int64_t select_first;  /* 0: all */
   int64_t window_from_ns,
       window_to_ns;  /* half open; to 0: none. Times then count from the window's start */
   double time_scale; /* multiplies arrival offsets */
   ds_repair zero, unsorted, oversize; /* ERROR unless the scenario says otherwise */
+  bool zero_given, unsorted_given;    /* else a format in which such rows are normal has its way */
+  bool keep_failed, drop_malformed, drop_duplicates;
+  int64_t dequantize_ns; /* > 0: arrivals stand for a tick of this length and are spread over it */
+  char session_input;    /* 'f' full, 'd' delta, 0: as the format has it */
+  char block_tail;       /* 'c' ceil, 'f' floor, 0: either */
+  char hash_scope;       /* 'g' global, 'f' file, 's' session, 0: as the format has it */
+  uint32_t block_tokens; /* of block ids; 0: as the format has it */
+  double share;          /* keep this share of the sessions at random; 0: all */
+  bool whole_sessions;   /* a window takes or leaves sessions by their first request */
+  bool open_loop;        /* recorded arrivals, and nothing else */
+  ds_map_entry map[DS_FIELD_N];
+  size_t n_map;
   /* generate */
   int64_t requests; /* 0: by duration */
   int64_t duration_ns;
@@ -53,6 +96,8 @@ typedef struct ds_workload {
   /* inline */
   ds_request *inline_requests; /* sorted by arrival (stable); owned */
   char **inline_ids;           /* owned; NULL entries when unnamed */
+  char **inline_notes;         /* owned; what the scenario says of their tokens, or NULL */
+  ds_span_room inline_spans;   /* owned */
   size_t n_inline;
   /* closed loop: requests may follow others, and all are fed before the first step */
   bool closed_loop;

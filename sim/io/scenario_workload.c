@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dist.h"
+#include "io/span_ids.h"
 #include "io/scenario_read.h"
 
 #define LEN(a)     (sizeof(a) / sizeof((a)[0]))
@@ -12,7 +13,8 @@
 
 static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
-                                            "requests",   "class",  "max_tokens", "protocol"};
+                                            "requests",   "class",  "max_tokens",
+                                            "protocol",   "replay", "map"};
 static const ds_later workload_later[] = {
     {"client", NULL, "clients (network, timeouts, retries)"}, {"tenant", NULL, "tenants"},
     {"priority", NULL, "a priority for a whole workload"},    {"deadline", NULL, "deadlines"},
@@ -41,94 +43,6 @@ static bool read_path(ds_reader *r, const ds_node *n, ds_workload *w) {
   return ds_note_text(r, "trace", n, "", w->path_given);
 }
 
-static bool read_format(ds_reader *r, const ds_node *workload, ds_workload *w) {
-  static const char *const known[] = {"auto", "azure", "jsonl"};
-  static const char *const later[] = {"burstgpt", "mooncake", "bailian", "servegen", "sharegpt",
-                                      "vidur",    "weka",     "litellm", "map"};
-  const ds_node *n = ds_node_get(workload, "format");
-  size_t k = 0;
-  for (size_t i = 0; n && n->kind == DS_NODE_SCALAR && i < LEN(later); ++i) {
-    if (strcmp(n->text, later[i]) != 0) continue;
-    ds_complain(r->d, n, "%s: this version does not read the format '%s'", ds_name(r, "format"),
-                n->text);
-    ds_diag_expected(r->d, "auto, azure or jsonl");
-    return false;
-  }
-  if (!ds_opt_choice(r, workload, "format", known, LEN(known), 0, &k)) return false;
-  if (k > 0) snprintf(w->format, sizeof w->format, "%s", known[k]);
-  return true;
-}
-
-/* "0 s .. 600 s", half open */
-static bool read_window(ds_reader *r, const ds_node *n, ds_workload *w) {
-  char text[128], from[48], to[48];
-  ds_unit_error e;
-  if (!ds_want_text(n, ds_name(r, "window"), text, sizeof text, r->d)) return false;
-  char *dots = strstr(text, "..");
-  bool ok = dots != NULL;
-  if (ok) {
-    *dots = '\0';
-    ok = ds_time_parse(text, &w->window_from_ns, &e) &&
-         ds_time_parse(dots + 2, &w->window_to_ns, &e);
-    if (!ok) {
-      ds_complain(r->d, n, "%s: %s", ds_name(r, "window"), e.text);
-      ds_diag_expected(r->d, "two times, such as 0 s .. 600 s");
-      if (e.hint[0]) ds_diag_hint(r->d, "%s", e.hint);
-      return false;
-    }
-  }
-  if (!ok || w->window_from_ns < 0 || w->window_to_ns <= w->window_from_ns) {
-    ds_complain(r->d, n, ok ? "%s is '%.60s', which is no span of time" : "%s is '%.60s'",
-                ds_name(r, "window"), n->text);
-    ds_diag_expected(r->d, "a start of at least 0 s and a later end, such as 0 s .. 600 s");
-    return false;
-  }
-  ds_time_format(w->window_from_ns, from, sizeof from);
-  ds_time_format(w->window_to_ns, to, sizeof to);
-  return ds_note(r, "window", n, "", "%s .. %s", from, to);
-}
-
-static bool read_select(ds_reader *r, const ds_node *select, ds_workload *w) {
-  static const char *const keys[] = {"first", "window"};
-  if (!select) return true;
-  enter(r, "select");
-  if (!ds_section(r, select, keys, LEN(keys), NULL, 0)) return false;
-  const ds_node *first = ds_node_get(select, "first"), *window = ds_node_get(select, "window");
-  if (first &&
-      (!ds_want_integer(first, ds_name(r, "first"), 1, (int64_t)1 << 40, &w->select_first, r->d) ||
-       !ds_note(r, "first", first, "", "%lld", (long long)w->select_first)))
-    return false;
-  return (!window || read_window(r, window, w)) && enter(r, "");
-}
-
-static bool read_import(ds_reader *r, const ds_node *import, ds_workload *w) {
-  static const char *const keys[] = {"zero", "failed", "unsorted", "oversize"};
-  static const char *const zero[] = {"error", "drop", "clamp"}, *const failed[] = {"drop"},
-                           *const unsorted[] = {"error", "sort"},
-                           *const oversize[] = {"error", "reject", "truncate"};
-  static const ds_repair zero_is[] = {DS_REPAIR_ERROR, DS_REPAIR_DROP, DS_REPAIR_CLAMP},
-                         unsorted_is[] = {DS_REPAIR_ERROR, DS_REPAIR_SORT},
-                         oversize_is[] = {DS_REPAIR_ERROR, DS_REPAIR_REJECT, DS_REPAIR_TRUNCATE};
-  size_t k;
-  enter(r, "import");
-  if (import && !ds_section(r, import, keys, LEN(keys), NULL, 0)) return false;
-  const ds_node *n = ds_node_get(import, "failed");
-  if (n && n->kind == DS_NODE_SCALAR && strcmp(n->text, "keep") == 0) {
-    ds_complain(r->d, n, "%s is keep: no format that this version reads marks failed requests",
-                ds_name(r, "failed"));
-    ds_diag_expected(r->d, "drop");
-    return false;
-  }
-  if (!ds_opt_choice(r, import, "zero", zero, LEN(zero), 0, &k)) return false;
-  w->zero = zero_is[k];
-  if (!ds_opt_choice(r, import, "failed", failed, LEN(failed), 0, &k)) return false;
-  if (!ds_opt_choice(r, import, "unsorted", unsorted, LEN(unsorted), 0, &k)) return false;
-  w->unsorted = unsorted_is[k];
-  if (!ds_opt_choice(r, import, "oversize", oversize, LEN(oversize), 0, &k)) return false;
-  w->oversize = oversize_is[k];
-  return enter(r, "");
-}
-
 static bool missing(ds_reader *r, const ds_node *map, const char *key, const char *expected) {
   ds_complain(r->d, map, "%s is missing", ds_name(r, key));
   ds_diag_expected(r->d, "%s", expected);
@@ -138,16 +52,14 @@ static bool missing(ds_reader *r, const ds_node *map, const char *key, const cha
 /* --- requests ------------------------------------------------------------------------------ */
 
 static const char *const request_keys[] = {
-    "id", "arrival_ns", "arrival", "input_tokens", "output_tokens", "max_tokens", "priority"};
+    "id",         "arrival_ns", "arrival",      "input_tokens", "output_tokens",
+    "max_tokens", "priority",   "block_tokens", "blocks",       "prefix"};
 static const ds_later request_later[] = {
     {"tenant", NULL, "tenants"},
     {"session", NULL, "sessions"},
     {"turn", NULL, "sessions"},
     {"think_ns", NULL, "sessions"},
     {"class", NULL, "a class per request"},
-    {"block_tokens", NULL, "shared prefixes"},
-    {"blocks", NULL, "shared prefixes"},
-    {"prefix", NULL, "shared prefixes"},
 };
 
 static bool want_tokens(ds_reader *r, const ds_node *map, const char *key, uint32_t *out) {
@@ -156,6 +68,84 @@ static bool want_tokens(ds_reader *r, const ds_node *map, const char *key, uint3
   if (!n) return missing(r, map, key, "a count of at least 1");
   if (!ds_want_integer(n, ds_name(r, key), 1, TOKENS_MAX, &v, r->d)) return false;
   *out = (uint32_t)v;
+  return true;
+}
+
+#define INLINE_BLOCKS_MAX 256 /* more belong into a trace file */
+
+static bool want_id(ds_reader *r, const ds_node *n, uint64_t *out) {
+  uint64_t v = 0;
+  bool good = n->kind == DS_NODE_SCALAR && !n->quoted && n->text[0] != '\0';
+  for (const char *s = good ? n->text : ""; *s && good; ++s) {
+    uint64_t digit = (uint64_t)(*s - '0');
+    good = *s >= '0' && *s <= '9' && v <= (UINT64_MAX - digit) / 10;
+    v = v * 10 + digit;
+  }
+  *out = v;
+  if (good) return true;
+  ds_complain(r->d, n, "%s holds what is no block id", ds_name(r, "blocks"));
+  ds_diag_expected(r->d, "whole numbers from 0 to 18446744073709551615");
+  return false;
+}
+
+/* What its tokens are. The note says it as the scenario does. */
+static bool read_identity(ds_reader *r, const ds_node *map, ds_workload *w, ds_request *q,
+                          char **noted) {
+  const ds_node *size = ds_node_get(map, "block_tokens"), *blocks = ds_node_get(map, "blocks"),
+                *prefix = ds_node_get(map, "prefix");
+  ds_span span[INLINE_BLOCKS_MAX];
+  uint64_t id[INLINE_BLOCKS_MAX];
+  char note[INLINE_BLOCKS_MAX * 22 + 300];
+  int64_t tokens = 0;
+  size_t n = 0, used = 0;
+  note[0] = '\0';
+  if (size && !ds_want_integer(size, ds_name(r, "block_tokens"), 1, 1 << 20, &tokens, r->d))
+    return false;
+  if (blocks) {
+    if (!ds_want_list(blocks, ds_name(r, "blocks"), r->d)) return false;
+    if (!size) return missing(r, map, "block_tokens", "how many tokens a block has, beside blocks");
+    size_t most = ds_spans_most_ids((uint32_t)tokens, q->input_tokens, q->output_tokens);
+    if (blocks->n > most || blocks->n > INLINE_BLOCKS_MAX) {
+      ds_complain(r->d, blocks, "%s has %zu blocks", ds_name(r, "blocks"), blocks->n);
+      ds_diag_expected(r->d, "at most %zu, as many as the tokens fill; %d here, more in a trace",
+                       most, INLINE_BLOCKS_MAX);
+      return false;
+    }
+    used += (size_t)snprintf(note, sizeof note, ", block_tokens: %d, blocks: [", (int)tokens);
+    for (const ds_node *b = blocks->first; b; b = b->next) {
+      if (!want_id(r, b, &id[n])) return false;
+      used += (size_t)snprintf(note + used, sizeof note - used, "%s%llu", n ? ", " : "",
+                               (unsigned long long)id[n]);
+      n++;
+    }
+    snprintf(note + used, sizeof note - used, "]");
+    q->n_spans = ds_spans_of_ids(id, n, (uint32_t)tokens, 0, q->input_tokens, q->output_tokens, span);
+  }
+  if (prefix && (!ds_want_list(prefix, ds_name(r, "prefix"), r->d))) return false;
+  if (prefix) {
+    char name[200];
+    int64_t of_prefix;
+    if (prefix->n != 2) {
+      ds_complain(r->d, prefix, "%s has %zu entries", ds_name(r, "prefix"), prefix->n);
+      ds_diag_expected(r->d, "[name, tokens]");
+      return false;
+    }
+    if (!ds_want_text(prefix->first, ds_name(r, "prefix"), name, sizeof name, r->d) ||
+        !ds_want_integer(prefix->last, ds_name(r, "prefix"), 0, TOKENS_MAX, &of_prefix, r->d))
+      return false;
+    if (!blocks) {
+      snprintf(note, sizeof note, ", prefix: [\"%s\", %lld]", name, (long long)of_prefix);
+      q->n_spans = ds_spans_of_prefix(name, strlen(name), (uint32_t)of_prefix, q->input_tokens,
+                                      q->output_tokens, span);
+    }
+  }
+  if (note[0] == '\0') return true;
+  *noted = malloc(strlen(note) + 1);
+  q->spans = span;
+  if (!*noted || !ds_span_keep(&w->inline_spans, &q->spans, q->n_spans))
+    return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  memcpy(*noted, note, strlen(note) + 1);
+  if (q->n_spans == 0) q->spans = NULL;
   return true;
 }
 
@@ -214,31 +204,62 @@ static void sort_arrivals(const ds_request *q, size_t *order, size_t *scratch, s
 static bool sort_requests(ds_reader *r, ds_workload *w) {
   size_t n = w->n_inline, *order = malloc(2 * n * sizeof *order);
   ds_request *q = calloc(n, sizeof *q);
-  char **ids = calloc(n, sizeof *ids);
-  bool ok = order && q && ids;
+  char **ids = calloc(n, sizeof *ids), **notes = calloc(n, sizeof *notes);
+  bool ok = order && q && ids && notes;
   if (ok) {
     for (size_t i = 0; i < n; ++i) order[i] = i;
     sort_arrivals(w->inline_requests, order, order + n, n);
     for (size_t i = 0; i < n; ++i) {
       q[i] = w->inline_requests[order[i]];
       ids[i] = w->inline_ids[order[i]];
+      notes[i] = w->inline_notes[order[i]];
     }
     memcpy(w->inline_requests, q, n * sizeof *q);
     memcpy(w->inline_ids, ids, n * sizeof *ids);
+    memcpy(w->inline_notes, notes, n * sizeof *notes);
   } else {
     ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
   }
   free(order);
   free(q);
   free(ids);
+  free(notes);
   return ok;
+}
+
+/* SHA-256 of the requests' values, and of what is said of their tokens. */
+static bool hash_requests(ds_reader *r, const ds_workload *w, char hash[65]) {
+  typedef struct values {
+    int64_t arrival_ns;
+    uint32_t input_tokens, output_tokens, max_tokens;
+    int32_t priority;
+    uint64_t after;
+    int64_t think_ns;
+  } values;
+  size_t bytes = w->n_inline * sizeof(values), at = bytes;
+  for (size_t i = 0; i < w->n_inline; ++i)
+    if (w->inline_notes[i]) bytes += strlen(w->inline_notes[i]) + 1;
+  char *all = malloc(bytes);
+  if (!all) return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  for (size_t i = 0; i < w->n_inline; ++i) {
+    const ds_request *q = &w->inline_requests[i];
+    values v = {q->arrival_ns, q->input_tokens, q->output_tokens, q->max_tokens,
+                q->priority,   q->after,        q->think_ns};
+    memcpy(all + i * sizeof v, &v, sizeof v);
+    if (!w->inline_notes[i]) continue;
+    memcpy(all + at, w->inline_notes[i], strlen(w->inline_notes[i]) + 1);
+    at += strlen(w->inline_notes[i]) + 1;
+  }
+  ds_sha256_hex(all, bytes, hash);
+  free(all);
+  return true;
 }
 
 /* Beyond so many requests the settings name their number and hash instead of each. */
 #define NOTED_REQUESTS 1000
 
 static bool note_one(ds_reader *r, const ds_node *from, const ds_request *q, const char *id,
-                     size_t i) {
+                     const char *identity, size_t i) {
   char key[32], name[300] = "", cap[40] = "", priority[40] = "", quoted[520];
   size_t m = 0;
   for (const char *s = id ? id : ""; *s && m + 3 < sizeof quoted; ++s) {
@@ -250,8 +271,9 @@ static bool note_one(ds_reader *r, const ds_node *from, const ds_request *q, con
   if (q->max_tokens > 0) snprintf(cap, sizeof cap, ", max_tokens: %u", q->max_tokens);
   if (q->priority != 0) snprintf(priority, sizeof priority, ", priority: %d", (int)q->priority);
   snprintf(key, sizeof key, "requests.%zu", i);
-  return ds_note(r, key, from, "", "{%sarrival_ns: %lld, input_tokens: %u, output_tokens: %u%s%s}",
-                 name, (long long)q->arrival_ns, q->input_tokens, q->output_tokens, cap, priority);
+  return ds_note(r, key, from, "", "{%sarrival_ns: %lld, input_tokens: %u, output_tokens: %u%s%s%s}",
+                 name, (long long)q->arrival_ns, q->input_tokens, q->output_tokens, cap, priority,
+                 identity ? identity : "");
 }
 
 static bool note_requests(ds_reader *r, const ds_node *list, const ds_workload *w) {
@@ -259,11 +281,12 @@ static bool note_requests(ds_reader *r, const ds_node *list, const ds_workload *
   size_t i = 0;
   enter(r, "");
   if (w->n_inline > NOTED_REQUESTS) {
-    ds_sha256_hex(w->inline_requests, w->n_inline * sizeof *w->inline_requests, hash);
-    return ds_note(r, "requests", list, "", "%zu requests with SHA-256 %s", w->n_inline, hash);
+    return hash_requests(r, w, hash) &&
+           ds_note(r, "requests", list, "", "%zu requests with SHA-256 %s", w->n_inline, hash);
   }
   for (; i < w->n_inline; ++i)
-    if (!note_one(r, list, &w->inline_requests[i], w->inline_ids[i], i)) return false;
+    if (!note_one(r, list, &w->inline_requests[i], w->inline_ids[i], w->inline_notes[i], i))
+      return false;
   return true;
 }
 
@@ -278,12 +301,15 @@ static bool read_requests(ds_reader *r, const ds_node *list, ds_workload *w) {
   }
   w->inline_requests = calloc(list->n, sizeof *w->inline_requests);
   w->inline_ids = calloc(list->n, sizeof *w->inline_ids);
-  if (!w->inline_requests || !w->inline_ids)
+  w->inline_notes = calloc(list->n, sizeof *w->inline_notes);
+  if (!w->inline_requests || !w->inline_ids || !w->inline_notes)
     return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
   w->n_inline = list->n;
   for (const ds_node *n = list->first; n; n = n->next, ++i) {
     snprintf(r->prefix, sizeof r->prefix, "workload.requests.%zu", i);
-    if (!read_one(r, n, &w->inline_requests[i], &w->inline_ids[i])) return false;
+    if (!read_one(r, n, &w->inline_requests[i], &w->inline_ids[i]) ||
+        !read_identity(r, n, w, &w->inline_requests[i], &w->inline_notes[i]))
+      return false;
   }
   return sort_requests(r, w) && note_requests(r, list, w);
 }
@@ -320,7 +346,7 @@ static bool read_max_tokens(ds_reader *r, const ds_node *n, ds_workload *w) {
 
 /* Keys that only make sense beside `trace`. */
 static bool only_with_trace(ds_reader *r, const ds_node *workload) {
-  static const char *const keys[] = {"format", "select", "import"};
+  static const char *const keys[] = {"format", "select", "import", "replay", "map"};
   for (size_t i = 0; i < LEN(keys); ++i) {
     const ds_node *n = ds_node_get(workload, keys[i]);
     if (!n) continue;
@@ -350,9 +376,11 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
             : requests ? DS_WORKLOAD_INLINE
                        : DS_WORKLOAD_GENERATE;
   if (trace)
-    return read_path(r, trace, w) && read_format(r, workload, w) &&
-           read_select(r, ds_node_get(workload, "select"), w) &&
-           read_import(r, ds_node_get(workload, "import"), w);
+    return read_path(r, trace, w) && ds_read_trace_format(r, workload, w) &&
+           ds_read_trace_map(r, ds_node_get(workload, "map"), w) &&
+           ds_read_trace_replay(r, workload, w) &&
+           ds_read_trace_select(r, ds_node_get(workload, "select"), w) &&
+           ds_read_trace_import(r, ds_node_get(workload, "import"), w);
   if (!only_with_trace(r, workload)) return false;
   if (protocol) return ds_read_protocol(r, protocol, w);
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);

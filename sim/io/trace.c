@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/trace_source.h"
+#include "base/rng.h"
+#include "io/trace_formats.h"
+#include "io/trace_hold.h"
+#include "io/trace_identity.h"
+#include "io/trace_rows.h"
 
 #define BATCH         256
 #define LINE_RUNS_MAX 65536 /* of a streamed file; a few blank lines need a few */
+#define PURPOSE_THIN  ((ds_purpose)40)
 
 typedef struct line_run { /* requests from `index` on stand on consecutive lines from `line` on */
   uint64_t index;
@@ -32,7 +37,10 @@ struct ds_trace {
   bool any_row;
   int64_t earliest_ns, latest_ns; /* of the rows so far */
   /* unsorted: sort keeps everything */
-  bool sort, sorted;
+  bool sort, hold, held; /* hold: something needs all rows at once */
+  ds_repair zero;        /* as the scenario or the format has it */
+  bool closed;
+  uint64_t seed;
   ds_row *all;
   size_t all_n, all_room, all_at;
   /* What the request with an index was */
@@ -43,6 +51,14 @@ struct ds_trace {
   uint64_t lines_known; /* requests whose line the runs tell */
   bool lines_lost;
   char number[24];
+  ds_sessions sessions; /* of rows as they come, and of rows as they are selected */
+  ds_sessions selected;
+  ds_seen seen;
+  ds_arena joined; /* block lists of incremental sessions */
+  uint64_t *renumber;
+  const struct ds_more **more_out; /* where read_on puts them; NULL: nobody asks */
+  ds_span_room spans;   /* of all rows that are held */
+  ds_row_identity identity; /* of the requests handed out last */
 };
 
 static const char *file_of(const ds_trace *t) { return t->input != NULL ? t->input->name : NULL; }
@@ -75,7 +91,8 @@ static uint64_t count_more(ds_trace *t, fault first) {
   for (;;) {
     for (; t->batch_at < t->batch_n; t->batch_at++) {
       const ds_row *r = &t->batch[t->batch_at];
-      more += first == FAULT_ZERO ? has_zero(r) : first == FAULT_ORDER && r->time_ns < latest;
+      more += first == FAULT_ZERO ? has_zero(r) : first == FAULT_ORDER && r->time_ns != DS_ROW_CHAINED &&
+                                           r->time_ns < latest;
       if (r->time_ns > latest) latest = r->time_ns;
     }
     ds_diag ignored = {.exit = DS_EXIT_OK};
@@ -127,6 +144,14 @@ static bool order_fault(ds_trace *t, const ds_row *r, ds_diag *d) {
   return false;
 }
 
+static bool chained_fault(ds_trace *t, const ds_row *r, ds_diag *d) {
+  ds_diag_set(d, DS_EXIT_INPUT, file_of(t), r->line, r->time_column,
+              "this request has no arrival of its own: it starts when the one before it is finished");
+  ds_diag_expected(d, "`replay: closed-loop` in the workload for a trace with such requests");
+  t->batch_at++;
+  return false;
+}
+
 static bool nothing_left(ds_trace *t, ds_diag *d) {
   const ds_trace_report *p = &t->report;
   if (p->rows_read == 0) {
@@ -141,6 +166,11 @@ static bool nothing_left(ds_trace *t, ds_diag *d) {
               "no request is left of %llu: %llu outside the window, %llu dropped for zero tokens",
               (unsigned long long)p->rows_read, (unsigned long long)p->outside_window,
               (unsigned long long)p->dropped_zero);
+  if (p->outside_window + p->dropped_zero < p->rows_read) {
+    char account[400];
+    ds_trace_account(t, account, sizeof account);
+    ds_diag_set(d, DS_EXIT_INPUT, file_of(t), 0, 0, "no request is left: %s", account);
+  }
   ds_diag_expected(d, "a selection with at least one request");
   return false;
 }
@@ -149,9 +179,97 @@ static bool nothing_left(ds_trace *t, ds_diag *d) {
 
 typedef enum verdict { TAKE, LEAVE_OUT, FAULT } verdict;
 
+/* The first bytes decide nothing here: a row that says the same as one before is a copy of it. */
+static bool is_copy(ds_trace *t, const ds_row *r, bool *copy) {
+  uint64_t h = ds_mix64((uint64_t)r->time_ns ^ ((uint64_t)r->input_tokens << 32 | r->output_tokens));
+  if (r->more != NULL) {
+    h = ds_mix64(h ^ (uint64_t)(uintptr_t)r->more->session);
+    for (uint64_t i = 0; i < r->more->n_blocks; i++) h = ds_mix64(h ^ r->more->blocks[i]);
+  }
+  bool fresh;
+  if (!ds_seen_add(&t->seen, h, &fresh)) return false;
+  *copy = !fresh;
+  return true;
+}
+
+/* What is remembered by session: the time of a row that has none, and whole inputs where the file
+ * says only what is new. */
+static bool of_session(ds_trace *t, ds_row *r, ds_diag *d) {
+  const ds_more *m = r->more;
+  ds_session_state *s = ds_sessions_of(&t->sessions, m->session);
+  if (s == NULL) return out_of_memory(t, d);
+  if (r->time_ns == DS_ROW_CHAINED) r->time_ns = s->rows > 0 ? s->last_ns : t->any_row ? t->latest_ns : 0;
+  bool delta = t->w.session_input == 'd' || (t->w.session_input == 0 && t->source->accumulates);
+  if (s->rows > 0 && !delta && r->input_tokens < s->input_tokens + s->output_tokens)
+    t->report.looks_incremental++;
+  if (delta && s->rows > 0) {
+    uint64_t whole = s->input_tokens + s->output_tokens + r->input_tokens;
+    if (whole > DS_TOKENS_MAX) {
+      ds_diag_set(d, DS_EXIT_INPUT, file_of(t), r->line, r->input_column,
+                  "%s: the inputs of session \"%.40s\" add up to more than %d tokens",
+                  t->source->input_name, m->session, DS_TOKENS_MAX);
+      ds_diag_expected(d, "`import: {session_input: full}` where each row has the whole input");
+      t->batch_at++;
+      return false;
+    }
+    r->input_tokens = (uint32_t)whole;
+    t->report.accumulated++;
+    if (m->n_blocks > 0 || s->n_blocks > 0) {
+      uint64_t n = s->n_blocks + m->n_blocks;
+      uint64_t *all = ds_arena_take(&t->joined, (size_t)n * sizeof *all);
+      ds_more *own = ds_arena_take(&t->joined, sizeof *own);
+      if (all == NULL || own == NULL) return out_of_memory(t, d);
+      if (s->n_blocks > 0) memcpy(all, s->blocks, (size_t)s->n_blocks * sizeof *all);
+      if (m->n_blocks > 0) memcpy(all + s->n_blocks, m->blocks, (size_t)m->n_blocks * sizeof *all);
+      *own = *m;
+      own->blocks = all;
+      own->n_blocks = n;
+      r->more = own;
+    }
+  } else if (delta && m->n_blocks > 0) {
+    uint64_t *all = ds_arena_take(&t->joined, (size_t)m->n_blocks * sizeof *all);
+    if (all == NULL) return out_of_memory(t, d);
+    memcpy(all, m->blocks, (size_t)m->n_blocks * sizeof *all);
+    s->blocks = all;
+    s->n_blocks = m->n_blocks;
+  }
+  if (delta && s->rows > 0) {
+    s->blocks = r->more->blocks;
+    s->n_blocks = r->more->n_blocks;
+  }
+  s->rows++;
+  s->last_ns = r->time_ns;
+  s->input_tokens = r->input_tokens;
+  s->output_tokens = r->output_tokens;
+  return true;
+}
+
+/* What only rows with more to say need. TAKE: judge the rest. */
+static verdict judge_more(ds_trace *t, ds_row *r, ds_diag *d) {
+  const ds_more *m = r->more;
+  if (r->time_ns == DS_ROW_CHAINED && !t->closed) {
+    chained_fault(t, r, d);
+    return FAULT;
+  }
+  if (m->status != DS_ROW_OK && !t->w.keep_failed) {
+    *(m->status == DS_ROW_CACHED ? &t->report.dropped_cached : &t->report.dropped_failed) += 1;
+    return LEAVE_OUT;
+  }
+  if (m->session != NULL) {
+    if (!of_session(t, r, d)) return FAULT;
+  } else if (r->time_ns == DS_ROW_CHAINED) {
+    r->time_ns = t->any_row ? t->latest_ns : 0;
+  }
+  return TAKE;
+}
+
 /* The row as the import rules have it. */
 static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
   t->report.rows_read++;
+  if (DS_UNLIKELY(r->more != NULL)) {
+    verdict v = judge_more(t, r, d);
+    if (v != TAKE) return v;
+  }
   if (DS_UNLIKELY(!t->any_row)) {
     t->any_row = true;
     t->earliest_ns = t->latest_ns = t->source->rebase ? r->time_ns : 0;
@@ -161,16 +279,28 @@ static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
       order_fault(t, r, d);
       return FAULT;
     }
+    t->report.out_of_order++;
     if (r->time_ns < t->earliest_ns) t->earliest_ns = r->time_ns;
   } else {
     t->latest_ns = r->time_ns;
   }
+  if (DS_UNLIKELY(t->w.drop_duplicates)) {
+    bool copy = false;
+    if (!is_copy(t, r, &copy)) {
+      out_of_memory(t, d);
+      return FAULT;
+    }
+    if (copy) {
+      t->report.dropped_duplicate++;
+      return LEAVE_OUT;
+    }
+  }
   if (DS_LIKELY(!has_zero(r))) return TAKE;
-  if (t->w.zero == DS_REPAIR_DROP) {
+  if (t->zero == DS_REPAIR_DROP) {
     t->report.dropped_zero++;
     return LEAVE_OUT;
   }
-  if (t->w.zero != DS_REPAIR_CLAMP) {
+  if (t->zero != DS_REPAIR_CLAMP) {
     zero_fault(t, r, d);
     return FAULT;
   }
@@ -184,21 +314,28 @@ static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
 static bool refill(ds_trace *t, ds_diag *d) {
   t->batch_at = t->batch_n = 0;
   if (t->source_ended) return true;
-  if (!t->source->rows(t->source, t->batch, BATCH, &t->batch_n, d)) {
+  int64_t line = -1;
+  while (!t->source->rows(t->source, t->batch, BATCH, &t->batch_n, d)) {
     t->batch_n = 0;
-    add_count(t, FAULT_FORM, d);
-    return false;
+    /* A source goes on behind a bad row; one that does not move any more is at its end. */
+    bool moves = t->input != NULL && t->input->line != line;
+    if (!t->w.drop_malformed || d->exit != DS_EXIT_INPUT || !moves) {
+      if (t->w.drop_malformed && d->exit == DS_EXIT_INPUT) {
+        t->report.rows_read--;
+        t->report.dropped_malformed--;
+        *d = (ds_diag){.exit = DS_EXIT_OK};
+        break;
+      }
+      add_count(t, FAULT_FORM, d);
+      return false;
+    }
+    line = t->input->line;
+    *d = (ds_diag){.exit = DS_EXIT_OK};
+    t->report.rows_read++;
+    t->report.dropped_malformed++;
   }
   if (t->batch_n == 0) t->source_ended = true;
   return true;
-}
-
-static int by_time(const void *a, const void *b) {
-  const ds_row *x = a, *y = b;
-  if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? -1 : 1;
-  return x->line < y->line
-             ? -1
-             : x->line > y->line; /* lines are distinct: equal times keep the order of the file */
 }
 
 static bool read_all(ds_trace *t, ds_diag *d) {
@@ -212,12 +349,17 @@ static bool read_all(ds_trace *t, ds_diag *d) {
       if (v == LEAVE_OUT) continue;
       if (!grow((void **)&t->all, &t->all_room, t->all_n, sizeof *t->all))
         return out_of_memory(t, d);
-      t->all[t->all_n++] = *r;
+      t->all[t->all_n] = *r;
+      if (!ds_span_keep(&t->spans, &t->all[t->all_n].spans, r->n_spans)) return out_of_memory(t, d);
+      t->all_n++;
     }
   }
-  if (t->all_n > 0) qsort(t->all, t->all_n, sizeof *t->all, by_time);
-  t->sorted = true;
-  return true;
+  t->held = true;
+  if (t->all_n == 0) return true;
+  if (!ds_hold_sort(t->all, t->all_n)) return out_of_memory(t, d);
+  if (t->w.dequantize_ns > 0)
+    t->report.spread = ds_hold_spread(t->all, t->all_n, t->w.dequantize_ns, t->seed);
+  return !t->closed || ds_hold_follow(t->all, t->all_n, &t->report) || out_of_memory(t, d);
 }
 
 /* ---- rows in order of arrival ---- */
@@ -268,15 +410,45 @@ static uint32_t cap_of(const ds_workload *w, const ds_row *r) {
   return cap < r->output_tokens ? r->output_tokens : (uint32_t)cap;
 }
 
-/* Select, shift and scale one row. *taken false: it is outside. */
-static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *taken, ds_diag *d) {
-  int64_t offset_ns = r->time_ns - (t->source->rebase ? t->earliest_ns : 0);
-  *taken = false;
-  if (offset_ns < t->w.window_from_ns ||
-      (t->w.window_to_ns > 0 && offset_ns >= t->w.window_to_ns)) {
+/* Whether a row is taken that thinning or its session has a say in. A session goes by its first row,
+ * and one of a closed loop (whose rows all stand at its beginning) by its time. */
+static bool chosen(ds_trace *t, const ds_row *r, bool inside, bool *taken, ds_diag *d) {
+  const char *name = r->more != NULL ? r->more->session : NULL;
+  ds_session_state *s = NULL;
+  if (name != NULL) {
+    s = ds_sessions_of(&t->selected, name);
+    if (s == NULL) return out_of_memory(t, d);
+  }
+  bool whole = s != NULL && t->w.whole_sessions;
+  if (whole && s->rows > 0) inside = s->taken;
+  if (s != NULL && s->rows++ == 0) s->taken = inside;
+  *taken = inside;
+  if (!inside) {
     t->report.outside_window++;
     return true;
   }
+  if (t->w.share <= 0.0 || t->w.share >= 1.0) return true;
+  uint64_t entity = name != NULL ? ds_hash_text(name) : ds_mix64(t->report.kept + t->report.thinned);
+  ds_rng rng = ds_rng_stream(t->seed, PURPOSE_THIN, entity);
+  *taken = ds_rng_unit(&rng) < t->w.share;
+  t->report.thinned += !*taken;
+  return true;
+}
+
+/* Select, shift and scale one row. *taken false: it is outside. */
+static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *taken, ds_diag *d) {
+  int64_t offset_ns = r->time_ns - (t->source->rebase ? t->earliest_ns : 0);
+  bool inside = offset_ns >= t->w.window_from_ns &&
+                (t->w.window_to_ns <= 0 || offset_ns < t->w.window_to_ns);
+  *taken = false;
+  if (DS_UNLIKELY(t->w.whole_sessions || t->w.share > 0.0)) {
+    if (!chosen(t, r, inside, taken, d)) return false;
+    if (!*taken) return true;
+  } else if (!inside) {
+    t->report.outside_window++;
+    return true;
+  }
+  *taken = false;
   offset_ns -= t->w.window_from_ns;
   if (t->scale != 1.0) {
     double scaled = (double)offset_ns * t->scale + 0.5;
@@ -294,7 +466,13 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .max_tokens = cap_of(&t->w, r),
                       .priority = r->priority,
                       .after = r->after,
-                      .think_ns = r->think_ns};
+                      .think_ns = r->think_ns,
+                      .spans = r->spans,
+                      .n_spans = r->n_spans};
+  if (DS_UNLIKELY(r->n_spans > 0) && !t->hold && !ds_span_keep(&t->identity.room, &out->spans, r->n_spans))
+    return out_of_memory(t, d);
+  if (DS_UNLIKELY(r->more != NULL) && r->n_spans == 0 && !ds_row_identify(&t->identity, r->more, out))
+    return out_of_memory(t, d);
   *taken = true;
   return keep_names(t, r, d);
 }
@@ -310,6 +488,15 @@ static bool count_rest(ds_trace *t, ds_diag *d) {
   t->all_at = t->all_n;
   t->report.beyond_first += rest;
   if (t->input == NULL || t->source_ended) return true;
+  if (t->source->documents) { /* a row is not a line there */
+    while (!t->source_ended) {
+      if (!refill(t, d)) return false;
+      t->report.rows_read += t->batch_n;
+      t->report.beyond_first += t->batch_n;
+    }
+    t->batch_at = t->batch_n = 0;
+    return true;
+  }
   t->source_ended = true;
   bool content = false; /* of the line that is being read */
   for (;;) {
@@ -333,19 +520,36 @@ static bool count_rest(ds_trace *t, ds_diag *d) {
   return true;
 }
 
+/* In a closed loop rows that are left out change the numbers of the others; who followed one of them
+ * follows whom that one followed, or nobody. renumber[i]: 1 + the request that row i became. */
+static bool follow(ds_trace *t, ds_request *r, bool taken, ds_diag *d) {
+  if (t->renumber == NULL) {
+    t->renumber = calloc(t->all_n + 1, sizeof *t->renumber);
+    if (t->renumber == NULL) return out_of_memory(t, d);
+  }
+  size_t row = t->all_at - 1; /* the row that was just taken from `all` */
+  uint64_t after = t->all[row].after;
+  uint64_t now = after == 0 ? 0 : t->renumber[after - 1];
+  if (taken) r->after = now;
+  if (taken && after != 0 && now == 0) r->think_ns = 0;
+  t->renumber[row] = taken ? t->report.kept + 1 : now;
+  return true;
+}
+
 static bool read_on(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d) {
-  if (t->sort && !t->sorted && !read_all(t, d)) return false;
+  if (t->hold && !t->held && !read_all(t, d)) return false;
   while (*n < cap) {
     if (t->w.select_first > 0 && t->report.kept >= (uint64_t)t->w.select_first) {
       if (!t->selected_all && !count_rest(t, d)) return false;
       break;
     }
     const ds_row *row;
-    if (t->sort) {
+    if (t->hold) {
       if (t->all_at == t->all_n) break;
       row = &t->all[t->all_at++];
     } else {
       if (t->batch_at == t->batch_n) {
+        if (t->more_out != NULL && *n > 0) break; /* what was handed out must stay where it is */
         if (!refill(t, d)) return false;
         if (t->batch_n == 0) break;
       }
@@ -358,6 +562,8 @@ static bool read_on(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *
     }
     bool taken;
     if (!emit(t, row, &r[*n], &taken, d)) return false;
+    if (DS_UNLIKELY(t->more_out != NULL)) t->more_out[*n] = row->more;
+    if (DS_UNLIKELY(t->closed) && !follow(t, &r[*n], taken, d)) return false;
     *n += taken;
     t->report.kept += taken;
   }
@@ -368,12 +574,21 @@ bool ds_trace_read(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d
   *n = 0;
   if (t->failed)
     return ds_diag_set(d, DS_EXIT_RUNTIME, file_of(t), 0, 0, "read again after an error");
+  if (!ds_trace_is_closed(t)) ds_span_forget(&t->identity.room); /* a closed loop is read whole */
   bool good = read_on(t, r, cap, n, d);
   if (good && cap > 0 && *n == 0 && t->report.kept == 0) good = nothing_left(t, d);
   if (!good) {
     t->failed = true;
     *n = 0;
   }
+  return good;
+}
+
+bool ds_trace_read_more(ds_trace *t, ds_request *r, const ds_more **more, size_t cap, size_t *n,
+                        ds_diag *d) {
+  t->more_out = more;
+  bool good = ds_trace_read(t, r, cap, n, d);
+  t->more_out = NULL;
   return good;
 }
 
@@ -385,7 +600,7 @@ bool ds_trace_file_open(const ds_workload *w, ds_input **in, ds_source **out, ds
   *out = NULL;
   if (!ds_input_open(w->path, name, in, d)) return false;
   if (!ds_trace_sniff(*in, w->format, &format, d)) return false;
-  return strcmp(format, "azure") == 0 ? ds_azure_open(*in, out, d) : ds_jsonl_open(*in, out, d);
+  return ds_trace_reader_named(format)->open(*in, w, out, d);
 }
 
 bool ds_trace_start(const ds_workload *w, ds_input *in, ds_source *source, ds_trace **out,
@@ -401,7 +616,14 @@ bool ds_trace_start(const ds_workload *w, ds_input *in, ds_source *source, ds_tr
   t->input = in;
   t->source = source;
   t->scale = w->time_scale > 0.0 ? w->time_scale : 1.0;
-  t->sort = w->unsorted == DS_REPAIR_SORT && w->kind == DS_WORKLOAD_TRACE;
+  bool file = w->kind == DS_WORKLOAD_TRACE;
+  ds_repair unsorted = w->unsorted_given || !source->unsorted_normal ? w->unsorted : DS_REPAIR_SORT;
+  t->zero = w->zero_given || !source->zeros_normal ? w->zero : DS_REPAIR_DROP;
+  t->sort = unsorted == DS_REPAIR_SORT && file;
+  t->closed = file && (w->closed_loop || (source->chained && !w->open_loop));
+  if (t->closed && !w->open_loop) t->w.whole_sessions = true;
+  t->hold = file && (t->sort || t->closed || w->dequantize_ns > 0);
+  source->keep_more = t->hold;
   return true;
 }
 
@@ -412,6 +634,13 @@ void ds_trace_close(ds_trace *t) {
   free(t->all);
   free(t->ids);
   free(t->runs);
+  free(t->renumber);
+  ds_sessions_free(&t->sessions);
+  ds_sessions_free(&t->selected);
+  ds_seen_free(&t->seen);
+  ds_arena_free(&t->joined);
+  ds_span_room_free(&t->spans);
+  ds_row_identity_free(&t->identity);
   free(t);
 }
 
@@ -440,6 +669,12 @@ int64_t ds_trace_line(const ds_trace *t, uint64_t index) {
 }
 
 const ds_trace_report *ds_trace_report_of(const ds_trace *t) { return &t->report; }
+
+void ds_trace_seed(ds_trace *t, uint64_t seed) { t->seed = seed; }
+
+bool ds_trace_is_closed(const ds_trace *t) { return t->closed || t->w.closed_loop; }
+
+const char *ds_trace_note(const ds_trace *t) { return t->source->note; }
 
 const char *ds_trace_sha256(ds_trace *t) {
   return t->input != NULL ? ds_input_sha256(t->input) : "";

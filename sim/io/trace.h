@@ -9,12 +9,32 @@ typedef struct ds_trace ds_trace;
 
 typedef struct ds_trace_report { /* rows_read = kept + the rest */
   uint64_t rows_read, kept, dropped_zero, outside_window, beyond_first, clamped_zero;
+  uint64_t dropped_failed, dropped_cached, dropped_malformed, dropped_duplicate, thinned;
+  /* Of the rows that were read, and repaired or only counted */
+  uint64_t out_of_order, spread, accumulated, missing_parents, several_parents, think_from_gaps;
+  uint64_t looks_incremental; /* turns whose input is smaller than what the turn before left */
 } ds_trace_report;
+
+/* What most requests lack: io/trace_source.h. */
+struct ds_more;
 
 /* Open w (trace, generate or inline) as one stream of requests in order of arrival. */
 bool ds_trace_open(const ds_workload *w, uint64_t seed, ds_trace **out, ds_diag *d);
-/* Up to cap requests into r; *n 0 at the end. A malformed row fails with its line and column. */
+/* Up to cap requests into r; *n 0 at the end. A malformed row fails with its line and column.
+ * Their spans stay valid until the next call. */
 bool ds_trace_read(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d);
+/* The same with what else the rows say (NULL: nothing); valid until the next call. */
+bool ds_trace_read_more(ds_trace *t, ds_request *r, const struct ds_more **more, size_t cap, size_t *n, ds_diag *d);
+/* Draws that repairs need (spreading, thinning) come from this seed; before the first read. */
+void ds_trace_seed(ds_trace *t, uint64_t seed);
+/* Requests follow one another: rows name whom they wait for. */
+bool ds_trace_is_closed(const ds_trace *t);
+/* "12,031 rows read = 12,000 kept + 31 zero tokens; 5 out of order sorted": complete after the end. */
+void ds_trace_account(const ds_trace *t, char *out, size_t cap);
+/* A reason by index and its count, for reports: false behind the last. Dropped ones first. */
+bool ds_trace_reason(const ds_trace_report *p, size_t i, const char **key, const char **what, uint64_t *count, bool *dropped);
+/* What to know about how it was read; may be NULL. */
+const char *ds_trace_note(const ds_trace *t);
 /* Id of the i-th request that was kept (order of arrival in the file), as the trace has it; the decimal index when it
  * has none. Valid until the next call. Only traces with ids keep any. */
 const char *ds_trace_id(const ds_trace *t, uint64_t index);

@@ -27,7 +27,9 @@ static bool inline_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_di
                        .max_tokens = r->max_tokens,
                        .priority = r->priority,
                        .after = r->after,
-                       .think_ns = r->think_ns};
+                       .think_ns = r->think_ns,
+                       .n_spans = r->n_spans,
+                       .spans = r->spans};
   }
   return true;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The native trace: one JSON object a line. jansson decides what is JSON; a small scanner beside it
  * knows where each value stands, for messages, and reads `blocks`, whose ids may be larger than
- * jansson's integers. Sessions, turns and prefixes are checked but do not shape the replay yet. */
-#include "io/trace_source.h"
+ * jansson's integers. Block ids and named prefixes become spans (kv/span.h); sessions and turns
+ * matter to a closed loop. */
+#include "io/span_ids.h"
+#include "io/trace_rows.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -64,12 +66,16 @@ typedef struct member { /* of the line's object, byte offsets */
 
 typedef struct jsonl {
   ds_source source;
+  ds_rows aux; /* memory of what rows say beyond their lengths */
   char *ids; /* per id: int64 line, then the text and a zero; a handle is the offset of the line */
   size_t ids_used, ids_room;
   int64_t *table; /* open addressing by hash of the text: handle, or -1 */
   size_t table_size, n_ids;
   member member[MEMBERS_MAX];
   size_t n_members;
+  uint64_t *block; /* ids of the line at hand */
+  ds_span *span;   /* and what they mean; room for as many */
+  size_t n_blocks, block_room;
   bool failed; /* out of memory: no further rows */
 } jsonl;
 
@@ -207,7 +213,7 @@ static bool unknown_key(jsonl *j, const char *s, const char *key, ds_diag *d) {
 /* ---- block ids ---- */
 
 /* i at an unsigned 64-bit number in JSON's form: offset behind it, or 0. */
-static size_t skip_u64(const char *s, size_t i, size_t n) {
+static size_t skip_u64(const char *s, size_t i, size_t n, uint64_t *value) {
   size_t start = i;
   uint64_t v = 0;
   for (; i < n && s[i] >= '0' && s[i] <= '9'; i++) {
@@ -215,18 +221,36 @@ static size_t skip_u64(const char *s, size_t i, size_t n) {
     if (v > (UINT64_MAX - digit) / 10) return 0;
     v = v * 10 + digit;
   }
+  *value = v;
   return i == start || (s[start] == '0' && i > start + 1) ? 0 : i;
 }
 
-/* Check `blocks` and blank its elements, so that jansson need not read them. What is no list is
+static bool keep_block(jsonl *j, uint64_t id) {
+  if (j->n_blocks == j->block_room) {
+    size_t room = j->block_room == 0 ? 256 : 2 * j->block_room;
+    uint64_t *block = realloc(j->block, room * sizeof *block);
+    if (block == NULL) return false;
+    j->block = block;
+    ds_span *span = realloc(j->span, room * sizeof *span);
+    if (span == NULL) return false;
+    j->span = span;
+    j->block_room = room;
+  }
+  j->block[j->n_blocks++] = id;
+  return true;
+}
+
+/* Take the ids of `blocks` and blank its elements, so that jansson need not read them. What is no list is
  * left to the others. */
 static bool take_blocks(jsonl *j, char *s, ds_diag *d) {
   const member *m = find(j, s, keys[KEY_BLOCKS].name);
+  j->n_blocks = 0;
   if (m == NULL || m->value >= m->value_end || s[m->value] != '[' || s[m->value_end - 1] != ']')
     return true;
   size_t end = m->value_end - 1, i = skip_blanks(s, m->value + 1, end);
   while (i < end) {
-    size_t behind = skip_u64(s, i, end);
+    uint64_t id;
+    size_t behind = skip_u64(s, i, end, &id);
     size_t comma = skip_blanks(s, behind, end);
     bool last = comma >= end;
     if (behind == 0 || (!last && s[comma] != ',')) {
@@ -236,6 +260,7 @@ static bool take_blocks(jsonl *j, char *s, ds_diag *d) {
       ds_diag_expected(d, "whole numbers from 0 to 18446744073709551615");
       return false;
     }
+    if (!keep_block(j, id)) return out_of_memory(j, d);
     if (last) break;
     i = skip_blanks(s, comma + 1, end);
     if (i >= end) return true; /* a comma at the end: jansson says so */
@@ -385,10 +410,87 @@ static int key_of(const char *name) {
   return -1;
 }
 
+/* The identity of the row's tokens. Block ids say more than a prefix and win over it. */
+static bool take_spans(jsonl *j, const char *s, const json_t *prefix, uint32_t block_tokens,
+                       ds_row *row, ds_diag *d) {
+  if (j->n_blocks == 0 && prefix == NULL) return true;
+  if (row->input_tokens == 0 || row->output_tokens == 0) return true; /* judged elsewhere */
+  if (j->n_blocks == 0) {
+    char number[24];
+    const json_t *name = json_array_get(prefix, 0);
+    const char *text = json_string_value(name);
+    size_t bytes = json_string_length(name);
+    if (text == NULL) {
+      bytes = (size_t)snprintf(number, sizeof number, "%lld", (long long)json_integer_value(name));
+      text = number;
+    }
+    if (j->block_room == 0 && (!keep_block(j, 0) || (j->n_blocks = 0, false)))
+      return out_of_memory(j, d);
+    row->n_spans = ds_spans_of_prefix(text, bytes,
+                                      (uint32_t)json_integer_value(json_array_get(prefix, 1)),
+                                      row->input_tokens, row->output_tokens, j->span);
+  } else if (block_tokens == 0) {
+    bad_value(j, s, KEY_BLOCKS, "stands without block_tokens", d);
+    ds_diag_expected(d, "block_tokens: how many tokens a block has, beside blocks");
+    return false;
+  } else {
+    size_t most = ds_spans_most_ids(block_tokens, row->input_tokens, row->output_tokens);
+    if (j->n_blocks > most) {
+      bad_value(j, s, KEY_BLOCKS, "has more blocks than the request has tokens for", d);
+      ds_diag_expected(d, "at most %zu blocks of %u tokens", most, block_tokens);
+      return false;
+    }
+    row->n_spans = ds_spans_of_ids(j->block, j->n_blocks, block_tokens, 0, row->input_tokens,
+                                   row->output_tokens, j->span);
+  }
+  row->spans = j->span;
+  return true;
+}
+
+static bool keep_text(jsonl *j, const char *text, const char **out, ds_diag *d) {
+  *out = ds_rows_keep(&j->aux, text, strlen(text));
+  return *out != NULL || out_of_memory(j, d);
+}
+
+/* What the row says beyond its lengths, where it does. */
+static bool take_more(jsonl *j, const int64_t *count, const bool *present, const char *const *named,
+                      const json_t *prefix, ds_row *row, ds_diag *d) {
+  static const int keys_of_more[] = {KEY_TENANT, KEY_SESSION, KEY_TURN, KEY_THINK, KEY_CLASS, KEY_PREFIX};
+  bool any = j->n_blocks > 0;
+  for (size_t i = 0; i < DS_ARRAY_LEN(keys_of_more); i++) any = any || present[keys_of_more[i]];
+  if (!any) return true;
+  ds_more *m = ds_rows_more(&j->aux);
+  if (m == NULL) return out_of_memory(j, d);
+  row->more = m;
+  m->tenant = named[KEY_TENANT];
+  m->session = named[KEY_SESSION];
+  m->class_name = named[KEY_CLASS];
+  m->has_turn = present[KEY_TURN];
+  m->turn = (uint32_t)count[KEY_TURN];
+  if (present[KEY_THINK]) m->think_ns = count[KEY_THINK];
+  if (prefix != NULL) {
+    char number[24];
+    const char *name = json_string_value(json_array_get(prefix, 0));
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_array_get(prefix, 0)));
+    if (!keep_text(j, name != NULL ? name : number, &m->prefix, d)) return false;
+    m->prefix_tokens = (uint32_t)json_integer_value(json_array_get(prefix, 1));
+  }
+  if (j->n_blocks == 0) return true;
+  uint64_t *block = ds_arena_take(&j->aux.rows, j->n_blocks * sizeof *block);
+  if (block == NULL) return out_of_memory(j, d);
+  memcpy(block, j->block, j->n_blocks * sizeof *block);
+  m->blocks = block;
+  m->n_blocks = j->n_blocks;
+  m->block_tokens = (uint32_t)count[KEY_BLOCK_TOKENS];
+  return true;
+}
+
 static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_diag *d) {
   int64_t count[KEY_N] = {0};
   bool present[KEY_N] = {false};
-  char id[ID_BYTES_MAX + 1] = "", unused[ID_BYTES_MAX + 1] = "";
+  const json_t *prefix = NULL;
+  char id[ID_BYTES_MAX + 1] = "", text[ID_BYTES_MAX + 1] = "";
+  const char *named[KEY_N] = {NULL};
   for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
     const json_t *v = json_object_iter_value(at);
     int key = key_of(json_object_iter_key(at));
@@ -398,9 +500,11 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
     if (keys[key].kind == KIND_COUNT)
       good = take_count(j, s, key, v, &count[key], d);
     else if (keys[key].kind == KIND_TEXT || keys[key].kind == KIND_NAME)
-      good = take_text(j, s, key, v, key == KEY_ID ? id : unused, d);
+      good = take_text(j, s, key, v, key == KEY_ID ? id : text, d) &&
+             (key == KEY_ID || keep_text(j, text, &named[key], d));
     else
       good = check_list(j, s, key, v, d);
+    if (key == KEY_PREFIX) prefix = v;
     if (!good) return false;
   }
   static const int needed[] = {KEY_ARRIVAL, KEY_INPUT, KEY_OUTPUT};
@@ -421,7 +525,8 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
                   .time_column = column_of(j, s, KEY_ARRIVAL),
                   .input_column = column_of(j, s, KEY_INPUT),
                   .output_column = column_of(j, s, KEY_OUTPUT)};
-  return !present[KEY_ID] || keep_id(j, s, id, &row->id, d);
+  return take_spans(j, s, prefix, (uint32_t)count[KEY_BLOCK_TOKENS], row, d) &&
+         take_more(j, count, present, named, prefix, row, d) && (!present[KEY_ID] || keep_id(j, s, id, &row->id, d));
 }
 
 static bool one_line(jsonl *j, char *s, size_t n, ds_row *row, ds_diag *d) {
@@ -449,6 +554,8 @@ static bool jsonl_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, d
   (void)cap; /* one at a time: a bad row must not hide the good ones before it */
   *n = 0;
   if (j->failed) return out_of_memory(j, d);
+  j->aux.source.keep_more = source->keep_more;
+  ds_rows_begin(&j->aux);
   for (;;) {
     char *s;
     size_t bytes;
@@ -464,8 +571,11 @@ static bool jsonl_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, d
 
 static void jsonl_close(ds_source *source) {
   jsonl *j = (jsonl *)source;
+  ds_rows_free(&j->aux);
   free(j->ids);
   free(j->table);
+  free(j->block);
+  free(j->span);
   free(j);
 }
 

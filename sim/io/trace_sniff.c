@@ -1,44 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What kind of file is this? By content, never by name: users rename files, and public traces are
  * often a Git LFS pointer or an error page where the data should be. */
-#include "io/trace_source.h"
+#include "io/trace_formats.h"
+#include "io/trace_rows.h"
 
 #include <string.h>
 
-#define LOOK_BYTES 4096
+#define LOOK_BYTES 16384
 
-static const char wanted[] = "an Azure CSV or a native JSONL trace";
+static const char wanted[] = "an Azure CSV, native JSONL or another format of `dryserve list formats`";
 
 typedef struct sign {
-  const char *text; /* found anywhere in the first line */
+  const char *text;   /* found anywhere in the first line */
+  const char *format; /* who reads it; NULL: nobody, it is `what` */
   const char *what;
 } sign;
 
 /* In this order: the first that is found decides. */
 static const sign csv_signs[] = {
-    {"Request tokens", "a BurstGPT trace (column \"Request tokens\")"},
-    {"arrival_time_us", "a BLIS TraceV2 trace (column arrival_time_us)"},
-    {"num_prefill_tokens", "a Vidur trace (column num_prefill_tokens)"},
-    {"arrived_at", "a Vidur trace (column arrived_at)"},
-    {"prompt_size", "a Splitwise-sim trace (column prompt_size)"},
-    {",Gamma,", "a ServeGen client file"},
-    {",Weibull,", "a ServeGen client file"},
-    {"trace_version:", "the header of a BLIS TraceV2 trace"}};
+    {"ContextTokens", "azure", NULL},
+    {"GeneratedTokens", "azure", NULL},
+    {"Request tokens", "burstgpt", NULL},
+    {"arrival_time_us", "tracev2", NULL},
+    {"trace_version:", "tracev2", NULL},
+    {"num_prefill_tokens", "vidur", NULL},
+    {"arrived_at", "vidur", NULL},
+    {"prompt_size", "splitwise", NULL},
+    {",Gamma,", NULL, "a ServeGen client file: rates and shapes of a generator, not requests"},
+    {",Weibull,", NULL, "a ServeGen client file: rates and shapes of a generator, not requests"}};
 static const sign json_signs[] = {
-    {"\"chat_id\"", "a Qwen-Bailian trace (key chat_id)"},
-    {"dynamo.request.trace", "a Dynamo request trace"},
-    {"\"sub_requests\"", "an LLMServingSim trace (key sub_requests)"},
-    {"\"input_toks\"", "an LLMServingSim trace (key input_toks)"},
-    {"\"sys_prompt\"", "a RAGPulse trace (key sys_prompt)"},
-    {"\"hash_id_scope\"", "a Weka (kv-cache-tester) session (key hash_id_scope)"},
-    {"\"input_tokens_total\"", "a TraceLab trace (key input_tokens_total)"},
-    {"\"ttfts\"", "a result file of vLLM's benchmark (key ttfts)"},
-    {"\"request_throughput\"", "a result file of vLLM's benchmark (key request_throughput)"},
-    {"\"resourceSpans\"", "OpenTelemetry spans (key resourceSpans)"},
-    {"\"prompt_tokens\"", "a request log (key prompt_tokens)"},
-    {"\"conversations\"", "a ShareGPT file (key conversations)"},
-    {"\"input_length\"", "a Mooncake trace (key input_length)"},
-    {"\"hash_ids\"", "a Mooncake trace (key hash_ids)"}};
+    {"\"arrival_ns\"", "jsonl", NULL},
+    {"\"chat_id\"", "bailian", NULL},
+    {"dynamo.request.trace", "dynamo", NULL},
+    {"\"sub_requests\"", "llmservingsim", NULL},
+    {"\"input_toks\"", "llmservingsim", NULL},
+    {"\"sys_prompt\"", "ragpulse", NULL},
+    {"\"hash_id_scope\"", "weka", NULL},
+    {"\"input_tokens_total\"", NULL, "a TraceLab trace (key input_tokens_total)"},
+    {"\"input_lens\"", "bench", NULL},
+    {"\"ttfts\"", "bench", NULL},
+    {"\"request_throughput\"", "bench", NULL},
+    {"\"resourceSpans\"", "otel", NULL},
+    {"\"spans\"", "otel", NULL},
+    {"\"prompt_tokens\"", "litellm", NULL},
+    {"\"conversations\"", NULL, "a ShareGPT file (key conversations): texts without lengths or times"},
+    {"\"input_length\"", "mooncake", NULL},
+    {"\"hash_ids\"", "mooncake", NULL},
+    {"\"created_time\"", "mooncake", NULL},
+    {"\"text_input\"", "mooncake", NULL}};
 static const struct {
   const char *magic;
   size_t bytes, offset;
@@ -57,7 +66,6 @@ static const struct {
                 {"%PDF", 4, 0, "a PDF file"},
                 {"\x89PNG", 4, 0, "a picture"},
                 {"\x1f\x8b", 2, 0, "gzip data inside gzip data"},
-                {"ustar", 5, 257, "a tar archive"},
                 {"\xff\xfe", 2, 0, "UTF-16 text"},
                 {"\xfe\xff", 2, 0, "UTF-16 text"}};
 
@@ -122,35 +130,37 @@ static bool no_trace_at_all(const ds_input *in, const char *s, size_t n, ds_diag
   return true;
 }
 
-static const char *look_up(const sign *signs, size_t n_signs, const char *s, size_t n) {
+static const sign *look_up(const sign *signs, size_t n_signs, const char *s, size_t n) {
   for (size_t i = 0; i < n_signs; i++) {
-    if (contains(s, n, signs[i].text)) return signs[i].what;
+    if (contains(s, n, signs[i].text)) return &signs[i];
   }
   return NULL;
 }
 
+static bool settle(const ds_input *in, const sign *by, const char **found, ds_diag *d) {
+  *found = by->format;
+  return by->format != NULL || refuse_format(in, d, by->what);
+}
+
 static bool sniff_json(const ds_input *in, const char *s, size_t n, size_t line, const char **found,
                        ds_diag *d) {
-  *found = "jsonl";
-  if (contains(s, line, "\"arrival_ns\"")) return true;
-  const char *other = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, line);
+  const sign *by = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, line);
   /* One object over many lines: its keys are further down. */
-  if (other == NULL && line < n && !contains(s, line, "}")) {
-    other = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
-    if (other == NULL)
+  if (by == NULL && line < n && !contains(s, line, "}")) {
+    by = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
+    if (by == NULL)
       return refuse(in, d, "a JSON document over several lines", "one JSON object a line");
   }
-  if (other == NULL && contains(s, line, "\"input_tokens\"") && contains(s, line, "\"timestamp\""))
-    other = "a Mooncake trace (key timestamp)";
-  return other == NULL || refuse_format(in, d, other);
+  if (by != NULL) return settle(in, by, found, d);
+  *found = contains(s, line, "\"input_tokens\"") && contains(s, line, "\"timestamp\"") ? "mooncake" : "jsonl";
+  return true;
 }
 
 static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char **found,
                       ds_diag *d) {
+  const sign *by = look_up(csv_signs, DS_ARRAY_LEN(csv_signs), s, line);
+  if (by != NULL) return settle(in, by, found, d);
   *found = "azure";
-  if (contains(s, line, "ContextTokens") || contains(s, line, "GeneratedTokens")) return true;
-  const char *other = look_up(csv_signs, DS_ARRAY_LEN(csv_signs), s, line);
-  if (other != NULL) return refuse_format(in, d, other);
   int64_t ns;
   ds_excerpt e = ds_excerpt_of(s, line);
   if (line >= 16 && ds_stamp_minute(s, &ns) == NULL) {
@@ -162,27 +172,41 @@ static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char
   if (contains(s, line, "timestamp,")) return true; /* let the reader say which column is missing */
   ds_diag_set(d, DS_EXIT_INPUT, in->name, 1, 1, "not a trace in a known format: it begins with %s",
               e.text);
-  ds_diag_expected(d, "the CSV header TIMESTAMP,ContextTokens,GeneratedTokens, or a JSON object "
-                      "per line with arrival_ns, "
-                      "input_tokens, output_tokens");
+  ds_diag_expected(d, "the CSV header TIMESTAMP,ContextTokens,GeneratedTokens, another format of `dryserve list "
+                      "formats`, or `map:` with the names of the columns");
+  return false;
+}
+
+static bool known_format(const ds_input *in, const char *format, const char **found, ds_diag *d) {
+  const char *names[64];
+  size_t n = 0;
+  for (; n < ds_n_trace_readers && n < DS_ARRAY_LEN(names); n++) names[n] = ds_trace_readers[n].name;
+  const ds_trace_reader *reader = ds_trace_reader_named(format);
+  if (reader != NULL) {
+    *found = reader->name;
+    return true;
+  }
+  ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "unknown trace format \"%.31s\"", format);
+  ds_diag_expected(d, "a format of `dryserve list formats`, such as azure or jsonl");
+  const char *near = ds_nearest(format, names, n);
+  if (near != NULL) ds_diag_hint(d, "did you mean %s?", near);
   return false;
 }
 
 bool ds_trace_sniff(ds_input *in, const char *format, const char **found, ds_diag *d) {
   *found = NULL;
-  if (format[0] != '\0' && strcmp(format, "azure") != 0 && strcmp(format, "jsonl") != 0) {
-    static const char *const known[] = {"azure", "jsonl"};
-    ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "unknown trace format \"%.31s\"", format);
-    ds_diag_expected(d, "azure or jsonl");
-    const char *near = ds_nearest(format, known, DS_ARRAY_LEN(known));
-    if (near != NULL) ds_diag_hint(d, "did you mean %s?", near);
-    return false;
-  }
+  const char *stated = NULL;
+  if (format[0] != '\0' && !known_format(in, format, &stated, d)) return false;
   if (!ds_input_peek(in, LOOK_BYTES, d)) return false;
   if (in->end - in->at >= 3 && memcmp(in->at, "\xef\xbb\xbf", 3) == 0) in->at += 3;
   size_t n = (size_t)(in->end - in->at);
   if (n > LOOK_BYTES) n = LOOK_BYTES;
   const char *s = in->at;
+  if (ds_is_tar(s, n)) { /* the one format of which an archive makes a trace */
+    *found = "weka";
+    if (stated == NULL || strcmp(stated, "weka") == 0) return true;
+    return refuse(in, d, "a tar archive", "a single file");
+  }
   if (!no_trace_at_all(in, s, n, d)) return false;
   while (n > 0 && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n')) {
     s++;
@@ -194,17 +218,18 @@ bool ds_trace_sniff(ds_input *in, const char *format, const char **found, ds_dia
     return refuse(in, d, html ? "an HTML page, not a trace" : "an XML document, not a trace",
                   "the raw file itself, not the page that shows it");
   }
-  if (format[0] != '\0') {
-    *found = strcmp(format, "azure") == 0 ? "azure" : "jsonl";
+  if (stated != NULL) {
+    *found = stated;
     return true;
   }
   const char *end = memchr(s, '\n', n);
   size_t line = end != NULL ? (size_t)(end - s) : n;
   if (line > 0 && s[line - 1] == '\r') line--;
   if (*s == '[') {
-    const char *other = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
-    return other != NULL ? refuse_format(in, d, other)
-                         : refuse(in, d, "a JSON array", "one JSON object a line");
+    const sign *by = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
+    if (by != NULL && by->format != NULL && strcmp(by->format, "otel") == 0) return settle(in, by, found, d);
+    return by != NULL && by->format == NULL ? refuse_format(in, d, by->what)
+                                            : refuse(in, d, "a JSON array", "one JSON object a line");
   }
   return *s == '{' ? sniff_json(in, s, n, line, found, d) : sniff_csv(in, s, line, found, d);
 }

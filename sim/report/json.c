@@ -6,6 +6,7 @@
 
 #include "core/dryserve.h"
 #include "report/json_writer.h"
+#include "report/trace_info.h"
 #include "report/report.h"
 #include "study/measured.h"
 
@@ -61,7 +62,7 @@ static void maybe(ds_json *j, const char *key, bool known, double v) {
 
 static double offered_rate(const ds_report *r) {
   const ds_workload *w = &r->scenario->workload;
-  if (w->closed_loop) return 0; /* what came is what was served */
+  if (ds_trace_is_closed(r->drive->trace)) return 0; /* what came is what was served */
   if (w->kind == DS_WORKLOAD_GENERATE && w->process != DS_ARRIVAL_BURST) return w->rate_per_s;
   const ds_flow *f = &r->summary->flow;
   return f->window_ns > 0 ? (double)(f->requests - 1) / ((double)f->window_ns * 1e-9) : 0;
@@ -256,8 +257,8 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_end_object(j);
   lengths(j, "input_tokens", &r->drive->arrivals.input);
   lengths(j, "output_tokens", &r->drive->arrivals.output);
-  ds_json_text(j, "loop", w->closed_loop ? "closed" : "open");
-  if (w->closed_loop) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
+  ds_json_text(j, "loop", ds_trace_is_closed(r->drive->trace) ? "closed" : "open");
+  if (w->closed_loop && w->kind == DS_WORKLOAD_GENERATE) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
   ds_json_null(j, "timeout_s");
   ds_json_count(j, "warmup_s", 0);
   ds_json_count(j, "cooldown_s", 0);
@@ -268,6 +269,10 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_text(j, "energy", r->summary->has_energy ? "power model, +-25 %" : NULL);
   ds_json_count(j, "seed", sc->run.seed);
   ds_json_end_object(j);
+}
+
+static bool sc_is_trace(const ds_report *r) {
+  return r->drive->trace != NULL && r->scenario->workload.kind == DS_WORKLOAD_TRACE;
 }
 
 bool ds_json_report(ds_outfile *out, const ds_report *r) {
@@ -292,6 +297,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   ds_json_end_array(&j);
   method(&j, r);
   provenance(&j, r, trace_sha256);
+  if (sc_is_trace(r)) ds_import_json(&j, "import", r->drive->trace);
   ds_json_end_object(&j);
   return true;
 }

@@ -13,6 +13,8 @@ typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequenc
   double step_s, prefill_token_s, decode_sequence_s, draft_token_s;
 } ds_linear;
 
+typedef enum ds_eviction { DS_EVICT_LRU, DS_EVICT_LFU, DS_EVICT_FIFO } ds_eviction;
+
 typedef enum ds_role { DS_ROLE_UNIFIED, DS_ROLE_PREFILL, DS_ROLE_DECODE } ds_role;
 
 #define DS_POLICY_CONFIG_BYTES 512
@@ -35,7 +37,8 @@ typedef struct ds_pool {
   int64_t kv_blocks;       /* usable blocks per replica; 0: from the memory footprint; DS_KV_UNLIMITED */
   int64_t kv_block_tokens;
   double memory_utilization;
-  bool prefix_cache;
+  bool prefix_cache, warm_cache; /* warm: the workload's prefixes are resident at the start */
+  ds_eviction eviction;    /* which cached blocks go first */
   /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
   int64_t max_num_seqs, max_num_batched_tokens;
 } ds_pool;

@@ -109,6 +109,8 @@ static bool keep_first(const ds_drive_options *opt, ds_drive *drive, const ds_re
   if (drive->first == NULL) return false;
   size_t room = opt->keep_first - drive->n_first, take = n < room ? n : room;
   memcpy(drive->first + drive->n_first, r, take * sizeof *r);
+  for (size_t i = drive->n_first; i < drive->n_first + take; i++)
+    if (!ds_span_keep(&drive->first_spans, &drive->first[i].spans, drive->first[i].n_spans)) return false;
   drive->n_first += take;
   return true;
 }
@@ -241,6 +243,12 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
   if (!ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) return false;
+  if (ds_trace_is_closed(out->trace) && !own.sim.closed_loop) { /* the file, not the scenario, says so */
+    ds_sim_free(out->sim);
+    out->sim = NULL;
+    own.sim.closed_loop = true;
+    if (!begin(sc, &own, out, d)) return false;
+  }
   ds_request *chunk = malloc(CHUNK * sizeof *chunk);
   if (chunk == NULL) return out_of_memory(d);
   progress p;
@@ -274,6 +282,7 @@ void ds_drive_free(ds_drive *drive) {
   ds_oversize_free(&drive->oversize);
   ds_by_arrival_free(&drive->ordered);
   free(drive->first);
+  ds_span_room_free(&drive->first_spans);
   memset(drive, 0, sizeof *drive);
 }
 

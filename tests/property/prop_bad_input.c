@@ -218,8 +218,8 @@ static const bad cases[] = {
      "s.yaml:16:20: ", "no span of time", "0 s .. 600 s", NULL),
     BAD("window of one time", "  trace: t.csv", "  trace: t.csv\n  select: {window: 9 s}",
      "s.yaml:16:20: ", "'9 s'", "0 s .. 600 s", NULL),
-    BAD("format to come", "  trace: t.csv", "  trace: t.csv\n  format: mooncake", "s.yaml:16:11: ",
-     "'mooncake'", "azure", NULL),
+    BAD("format misspelt", "  trace: t.csv", "  trace: t.csv\n  format: mooncke", "s.yaml:16:11: ",
+     "'mooncke'", "azure", "did you mean mooncake?"),
     BAD("both ends of a run", "  trace: t.csv",
      "  generate: {requests: 5, duration: 3 s, arrivals: {process: burst-at-zero}, "
      "input_tokens: 5, output_tokens: 5}", "s.yaml:15:13: ", "both of requests and duration", "one of", NULL),

@@ -173,12 +173,12 @@ Test(trace, native_lines_are_read) {
        {{0, 1, 2, 1}, {2, 3, 4, 3}}},
       {"\xef\xbb\xbf{\"arrival_ns\":9000000000000000000,\"input_tokens\":1,\"output_tokens\":2,"
        "\"priority\":-3,\"tenant\":\"t\",\"session\":8,\"turn\":0,"
-       "\"think_ns\":0,\"class\":\"chat\",\"block_tokens\":16,\"blocks\":[0, 18446744073709551615 "
+       "\"think_ns\":0,\"class\":\"chat\",\"block_tokens\":1,\"blocks\":[0, 18446744073709551615 "
        ",7],\"prefix\":[\"system\",512]}\n",
        1,
        {{0, 1, 2, 1}}},
       {"{\"arrival_ns\":0,\"input_tokens\":1,\"output_tokens\":2,\"blocks\":[],\"class\":\"a]},{"
-       "\\\"\"}\n{\"arrival_ns\":0,\"blocks\" : [ 1 ] ,\"input_tokens\":1,\"output_tokens\":1}\n",
+       "\\\"\"}\n{\"arrival_ns\":0,\"blocks\" : [ 1 ] ,\"block_tokens\":16,\"input_tokens\":1,\"output_tokens\":1}\n",
        2,
        {{0, 1, 2, 1}, {0, 1, 1, 2}}},
   };
@@ -224,25 +224,7 @@ Test(trace, bad_files_are_refused_with_place_and_reason) {
       {"\xff\xfeT", 0, 0, "UTF-16", "Azure CSV"},
       {"hello\n", 1, 1, "\"hello\"", "CSV header"},
       {"a,b,c\r\n1,2,3\n", 1, 1, "\"a,b,c\"", "CSV header"},
-      {"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log "
-       "Type\n",
-       0, 0, "BurstGPT", "Azure CSV"},
-      {"arrived_at,num_prefill_tokens,num_decode_tokens\n", 0, 0, "Vidur", "Azure CSV"},
-      {"request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_"
-       "size\n",
-       0, 0, "Splitwise-sim", "Azure CSV"},
-      {"request_id,client_id,arrival_time_us\n", 0, 0, "TraceV2", "Azure CSV"},
       {"0,1.5,1.1,Gamma,0.8,0.9\n", 0, 0, "ServeGen", "Azure CSV"},
-      {"{\"timestamp\": 0, \"input_length\": 655, \"output_length\": 52, \"hash_ids\": [0, 1]}\n",
-       0, 0, "Mooncake", "Azure CSV"},
-      {"{\"timestamp\": 0, \"input_tokens\": 655, \"output_tokens\": 52}\n", 0, 0, "Mooncake",
-       "Azure CSV"},
-      {"{\"chat_id\": 159, \"parent_chat_id\": -1}\n", 0, 0, "Qwen-Bailian", "Azure CSV"},
-      {"{\"timestamp\": \"82\", \"hash_ids\": {\"sys_prompt\": [1]}}\n", 0, 0, "RAGPulse",
-       "Azure CSV"},
-      {"{\"id\": \"x\", \"hash_id_scope\": \"local\"}\n", 0, 0, "Weka", "Azure CSV"},
-      {"{\"input_toks\": 1}\n", 0, 0, "LLMServingSim", "Azure CSV"},
-      {"{\n  \"duration\": 3,\n  \"ttfts\": []\n}\n", 0, 0, "vLLM", "Azure CSV"},
       {"{\n  \"a\": 3\n}\n", 0, 0, "several lines", "one JSON object a line"},
       {"[{\"id\": 1}]\n", 0, 0, "JSON array", "one JSON object a line"},
       {"TIMESTAMP;ContextTokens;GeneratedTokens\n" ROW, 1, 1, "no column TIMESTAMP",
@@ -250,7 +232,6 @@ Test(trace, bad_files_are_refused_with_place_and_reason) {
       {"TIMESTAMP,Context,GeneratedTokens\n" ROW, 1, 1, "no column ContextTokens", "ContextTokens"},
       {"TIMESTAMP,ContextTokens,contexttokens,GeneratedTokens\n", 1, 1,
        "ContextTokens appears twice", "one column of each name"},
-      {"TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n", 1, 1, "multimodal", "text requests"},
       {HEADER ROW "2023-11-16 18:15:46.68,abc,4\n", 3, 24, "ContextTokens is not a number: \"abc\"",
        "a whole number"},
       {HEADER ROW "2023-11-16 18:15:47,-5,4\n", 3, 21, "ContextTokens is negative: \"-5\"",
