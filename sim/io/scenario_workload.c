@@ -13,8 +13,8 @@
 
 static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
-                                            "requests",   "class",  "max_tokens", "protocol",
-                                            "replay",     "map"};
+                                            "requests",   "class",  "max_tokens",
+                                            "protocol",   "replay", "map"};
 static const ds_later workload_later[] = {
     {"client", NULL, "clients (network, timeouts, retries)"},
     {"tenant", NULL, "a tenant for a whole workload"},

@@ -159,20 +159,30 @@ static void cut_to(ds_generated *q, uint64_t most) {
 static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint64_t after,
                       const ds_length *input, uint32_t turns, bool nested, uint64_t *last) {
   const ds_session_law *s = &g->w.session;
+  uint32_t epoch = 0, prefix = 0;
+  uint64_t group = 0;
   uint64_t context = 0, most = s->max_context > 0 ? (uint64_t)s->max_context : CONTEXT_MAX;
   *last = after;
   for (uint32_t turn = 0; turn < turns; turn++) {
     uint64_t i = g->emitted + g->n_row;
-    ds_generated q = {.arrival_ns = start_ns, .session = session, .turn = turn, .after = *last};
+    ds_generated q = {.arrival_ns = start_ns, .session = session, .turn = turn, .after = *last, .grows = true};
     const ds_length *law = turn == 0 ? input : &g->more_input.law;
     uint32_t fresh = ds_length_draw(law, g->seed, DS_PURPOSE_INPUT_TOKENS, i);
     q.output_tokens = ds_length_draw(&g->output.law, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i);
     q.input_tokens = sum_tokens(context, fresh);
     if (turn == 0 && !nested) draw_prefix(g, session, &q);
+    if (turn > 0) { /* every prompt of the session begins so */
+      q.prefix_group = group;
+      q.prefix_tokens = prefix;
+    }
+    group = q.prefix_group;
+    prefix = q.prefix_tokens;
     if (turn > 0 && q.input_tokens + (uint64_t)q.output_tokens > most) {
       if (s->compact_to == 0) return true;
       q.input_tokens = sum_tokens((uint64_t)s->compact_to, fresh);
+      epoch++;
     }
+    q.epoch = epoch;
     cut_to(&q, most);
     if (turn > 0 || nested)
       q.think_ns = turn == 0 ? 0

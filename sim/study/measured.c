@@ -73,7 +73,7 @@ bool ds_reuse_add(ds_reuse *u, const ds_generated *q) {
     return false;
   if (q->session > 0) {
     uint32_t *context = &u->context[q->session];
-    if (q->turn > 0 && *context <= q->input_tokens) seen = *context;
+    if (q->grows && q->turn > 0 && *context <= q->input_tokens) seen = *context;
     *context = q->input_tokens + q->output_tokens;
   }
   if (q->prefix_group > 0) {

@@ -89,7 +89,7 @@ rm options
 verdict $good "every option that help lists is understood"
 
 # --- usage errors ----------------------------------------------------------------------------------------------------------
-ds; refused 2 "no command" "no command given" "run, new, list"
+ds; refused 2 "no command" "no command given" "run, new, gen, trace, list"
 ds rnu; refused 2 "a command that does not exist" "unknown command 'rnu'" "did you mean run?"
 ds --verison; refused 2 "an option that does not exist" "unknown option '--verison'" "did you mean --version?"
 ds sweep study.yaml; refused 2 "a command of a later version" "command sweep is not part of this version"
