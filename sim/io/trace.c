@@ -541,6 +541,7 @@ static bool read_on(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *
   if (t->hold && !t->held && !read_all(t, d)) return false;
   while (*n < cap) {
     if (t->w.select_first > 0 && t->report.kept >= (uint64_t)t->w.select_first) {
+      if (t->more_out != NULL && *n > 0) break; /* what was handed out must stay where it is */
       if (!t->selected_all && !count_rest(t, d)) return false;
       break;
     }
