@@ -266,6 +266,7 @@ static verdict judge_more(ds_trace *t, ds_row *r, ds_diag *d) {
 /* The row as the import rules have it. */
 static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
   t->report.rows_read++;
+  bool chained = r->time_ns == DS_ROW_CHAINED; /* such a row cannot be out of order */
   if (DS_UNLIKELY(r->more != NULL)) {
     verdict v = judge_more(t, r, d);
     if (v != TAKE) return v;
@@ -274,14 +275,14 @@ static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
     t->any_row = true;
     t->earliest_ns = t->latest_ns = t->source->rebase ? r->time_ns : 0;
   }
-  if (DS_UNLIKELY(r->time_ns < t->latest_ns)) {
+  if (DS_UNLIKELY(r->time_ns < t->latest_ns) && !chained) {
     if (!t->sort) {
       order_fault(t, r, d);
       return FAULT;
     }
     t->report.out_of_order++;
     if (r->time_ns < t->earliest_ns) t->earliest_ns = r->time_ns;
-  } else {
+  } else if (!chained) {
     t->latest_ns = r->time_ns;
   }
   if (DS_UNLIKELY(t->w.drop_duplicates)) {
@@ -541,6 +542,7 @@ static bool read_on(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *
   if (t->hold && !t->held && !read_all(t, d)) return false;
   while (*n < cap) {
     if (t->w.select_first > 0 && t->report.kept >= (uint64_t)t->w.select_first) {
+      if (t->more_out != NULL && *n > 0) break; /* what was handed out must stay where it is */
       if (!t->selected_all && !count_rest(t, d)) return false;
       break;
     }
