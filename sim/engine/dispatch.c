@@ -23,7 +23,7 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     uint64_t done = ds_wheel_next(&r->finish, s->link, r->v.iteration);
     least = done - r->v.iteration - ended;
   }
-  if (r->v.n_queue > 0 || r->v.n_prefilling > 0 || r->n_inbox > 0) {
+  if (r->v.n_queue > 0 || r->v.n_prefilling > 0 || r->n_inbox > 0 || r->v.n_swapped > 0) {
     uint64_t p = r->pending_least - (uint64_t)(r->pending_least > 0 ? 1 : 0);
     if (p < least) least = p;
   }
@@ -162,7 +162,7 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   DS_TRY(new_slot(s, &slot));
   s->view[slot] = (ds_req_view){
       .arrival_ns = a->arrival_ns + s->api_request_ns, .index = index, .prompt_tokens = a->input_tokens,
-      .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority,
+      .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
       .true_output = s->sched->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
   ds_slot *q = &s->slot[slot]; /* field by field: its pieces stay, and clearing it whole is slow */
   q->arrival_ns = a->arrival_ns;
@@ -180,7 +180,7 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->last_grant = UINT32_MAX;
   memset(q->blame_ns, 0, sizeof q->blame_ns);
   DS_TRY(count_arrival(s, a->arrival_ns));
-  if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0) r->pending_least = UINT32_MAX;
+  if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;
   DS_TRY(push_inbox(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
   r->outstanding++;

@@ -12,7 +12,8 @@ static void deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
     ds_req_view *v = &s->view[e.slot];
     ds_slot *q = &s->slot[e.slot];
     q->kv_wait_before = ds_kv_wait_at(r, e.time_ns);
-    ds_queue_push_back(s, r, e.slot);
+    if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
+    else ds_queue_push_back(s, r, e.slot);
     if (q->output < r->pending_least) r->pending_least = q->output;
     if (s->sched->on_arrival != NULL) s->sched->on_arrival(r->policy, v);
   }
@@ -34,7 +35,7 @@ int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
 static ds_status make_room(ds_sim *s, ds_replica *r) {
   size_t limit = r->v.n_queue;
   if (s->run.pool.max_num_seqs > 0 && limit > (size_t)s->run.pool.max_num_seqs) limit = (size_t)s->run.pool.max_num_seqs;
-  size_t need = r->v.n_running + limit;
+  size_t need = r->v.n_running + r->v.n_swapped + limit + r->n_made_way;
   if (DS_LIKELY(need <= r->cap_grants)) return DS_OK; /* the last of the four to grow */
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->grant_decodes, &r->cap_grant_decodes, need, sizeof *r->grant_decodes));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.decode, &r->cap_decode, need, sizeof *r->plan.decode));
@@ -43,7 +44,8 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
-  p->decode_all = p->hold = p->hold_finished = p->emit_at_end = false;
+  p->decode_all = p->hold = p->hold_finished = p->emit_at_end = p->swap_out = false;
+  p->hold_steps = 0;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
   p->wake_ns = DS_TIME_NEVER;
   p->blocked = DS_BLOCKED_NO;
@@ -61,7 +63,9 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
     ds_kv_plan(&r->kv);
     r->claims_seen = r->leaving_seen = 0;
   }
+  r->plan.preempt += r->n_made_way; /* the log wants all that went at this instant */
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
+  r->plan.preempt -= r->n_made_way;
   if (st != DS_OK) {
     if (s->err != NULL && s->err->status == DS_OK) {
       ds_error_begin(s->err, st, "scheduler ");
@@ -82,12 +86,13 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
   const ds_plan *plan = &r->plan;
   r->plan_due = false;
   r->wake_ns = DS_TIME_NEVER;
-  if (r->v.n_queue == 0 && r->v.n_running == 0) {
+  r->n_made_way = 0;
+  if (r->v.n_queue == 0 && r->v.n_running == 0 && r->v.n_swapped == 0) {
     r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
     r->kv_blocked = false;
     return DS_OK;
   }
-  for (int attempt = 0; attempt < 2; attempt++) {
+  for (;;) {
     DS_TRY(ask_policy(s, r));
     bool lease = plan->hold && !s->opt.no_lease && r->v.n_decoding > 0 && plan->decode_all && plan->n_grants == 0 &&
                  plan->n_preempt == 0;
@@ -99,7 +104,8 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
     }
     DS_TRY(ds_iteration_begin(s, r, plan));
     if (r->in_flight) return DS_OK;
-    if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more */
+    if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more. Fewer run each time, so this ends */
+    r->n_made_way += plan->n_preempt;
   }
   if (r->v.n_running > 0) {
     ds_error_begin(s->err, DS_E_POLICY, "scheduler ");

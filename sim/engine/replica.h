@@ -15,7 +15,7 @@
 #include "metric/maxgap.h"
 
 /* Time of decoding requests by cause, summed over a replica's iterations; differences give a request's share. */
-enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_N };
+enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_TRANSFER, DS_LEDGER_N };
 
 /* A stretch of contiguous decoding, or one odd gap: only kept when every gap was asked for. */
 typedef struct ds_piece {
@@ -56,7 +56,8 @@ typedef struct ds_inbox_entry {
 
 typedef struct ds_current { /* the iteration in flight */
   int64_t start_ns, dt_ns;
-  int64_t alone_ns;           /* what its decode rows alone would take; dt_ns when nothing is prefilled */
+  int64_t alone_ns;           /* what its decode rows alone would take; dt_ns less swap_ns when nothing is prefilled */
+  int64_t swap_ns;            /* of dt_ns: moving KV to and from host memory first */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
@@ -74,7 +75,9 @@ typedef struct ds_replica {
   ds_plan plan;          /* the policy's last one; its arrays grow in make_room */
   int64_t end_ns, wake_ns;
   uint64_t planned_at;   /* iterations completed at the last plan */
-  uint32_t queue_tail;
+  uint32_t queue_tail, swapped_tail;
+  int64_t swap_blocks;   /* to be moved before the next iteration */
+  uint32_t n_made_way;   /* preempted at this instant by plans that then ran nothing */
   uint32_t phase;        /* iteration modulo block_tokens */
   uint32_t *need;        /* by phase: decoding requests that need a new block */
   int64_t ctx_sum;       /* KV tokens that the decode rows will read in the next iteration */
@@ -123,6 +126,9 @@ struct ds_sim {
   uint32_t block_tokens;
   int64_t total_blocks;
   bool unlimited;
+  bool ranked;           /* the queue is in the policy's order */
+  int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
+  double swap_block_s;
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
@@ -195,6 +201,9 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 /* cache.c: the prefix cache */
 ds_status ds_identity_take(ds_sim *s, ds_request *r);
 void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n);
+ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
+void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
 uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks, uint32_t *held_tokens);
 int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far);

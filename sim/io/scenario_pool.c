@@ -145,8 +145,7 @@ static bool unknown_policy(ds_reader *r, const ds_node *at, const char *what,
 }
 
 static bool find_scheduler(ds_reader *r, const ds_node *pool) {
-  static const char *const later[] = {"triton-dynamic", "orca",   "vllm-v0", "sarathi",
-                                      "sglang",         "trtllm", "tgi"};
+  static const char *const later[] = {"sglang", "trtllm", "tgi"};
   const ds_node *n = ds_node_get(pool, "scheduler");
   char name[DS_NAME_MAX] = "vllm-v1";
   if (n && !ds_want_text(n, ds_name(r, "scheduler"), name, sizeof name, r->d)) return false;
