@@ -73,6 +73,7 @@ bool ds_read_pool(ds_reader *r, const ds_node *pool);
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
 bool ds_read_slo(ds_reader *r, const ds_node *slo);
+bool ds_read_tiers(ds_reader *r, const ds_node *tiers); /* after the pools */
 bool ds_read_cost(ds_reader *r, const ds_node *cost, bool note);
 
 #endif
