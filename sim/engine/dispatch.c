@@ -173,11 +173,13 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->kv_run = DS_KV_NO_RUN;
   q->verify_steps = 0;
   q->kv_run_full = q->run_order = q->preemptions = q->cached_tokens = 0;
-  q->identity = q->shared = 0;
+  q->identity = q->shared = q->load_to = 0;
+  q->kv_load_ns = 0;
   q->leaf = DS_KV_ROOT;
   q->part_at = a->span_tokens;
   q->n_parts = a->n_spans;
   for (uint32_t i = 0; i < a->n_spans; i++) q->identity += s->part[a->span_tokens + i].blocks;
+  if (s->run.n_tiers > 0 && q->identity > 0) q->kv_load_ns = -1;
   q->output = a->output_tokens;
   q->replica = replica;
   q->last_grant = UINT32_MAX;

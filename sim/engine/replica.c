@@ -2,21 +2,49 @@
 /* A replica in time: arrivals enter its queue, it plans, it runs iterations. */
 #include "engine/lists.h"
 
+/* Back into the inbox, in order of time, behind what comes at the same time. There is room: it was in there. */
+static void put_back(ds_replica *r, ds_inbox_entry e) {
+  size_t i = r->n_inbox++, mask = r->cap_inbox - 1;
+  for (; i > 0 && r->inbox[(r->inbox_head + i - 1) & mask].time_ns > e.time_ns; i--) {
+    r->inbox[(r->inbox_head + i) & mask] = r->inbox[(r->inbox_head + i - 1) & mask];
+  }
+  r->inbox[(r->inbox_head + i) & mask] = e;
+}
+
+/* A request whose KV may lie in a tier: *later when it is queued only after a load. */
+static ds_status fetch(ds_sim *s, ds_replica *r, ds_inbox_entry e, bool *later) {
+  ds_slot *q = &s->slot[e.slot];
+  *later = false;
+  if (q->kv_load_ns >= 0) return ds_tiers_loaded(s, r, e.slot);
+  int64_t ready_ns;
+  DS_TRY(ds_tiers_look(s, r, e.slot, e.time_ns, &ready_ns));
+  q->kv_load_ns = ready_ns - e.time_ns;
+  *later = ready_ns > e.time_ns;
+  if (*later) put_back(r, (ds_inbox_entry){ready_ns, e.slot});
+  return DS_OK;
+}
+
 /* What was routed here and has arrived by t enters the queue; called before any plan at or after t. */
-static void deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
+static ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
   while (r->n_inbox > 0) {
     ds_inbox_entry e = r->inbox[r->inbox_head];
-    if (e.time_ns > t_ns) return;
+    if (e.time_ns > t_ns) break;
     r->inbox_head = (r->inbox_head + 1) & (r->cap_inbox - 1);
     r->n_inbox--;
     ds_req_view *v = &s->view[e.slot];
     ds_slot *q = &s->slot[e.slot];
+    if (DS_UNLIKELY(s->run.n_tiers > 0)) {
+      bool later;
+      DS_TRY(fetch(s, r, e, &later));
+      if (later) continue;
+    }
     q->kv_wait_before = ds_kv_wait_at(r, e.time_ns);
     if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
     else ds_queue_push_back(s, r, e.slot);
     if (q->output < r->pending_least) r->pending_least = q->output;
     if (s->sched->on_arrival != NULL) s->sched->on_arrival(r->policy, v);
   }
+  return DS_OK;
 }
 
 static int64_t next_inbox_ns(const ds_replica *r) {
@@ -141,7 +169,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   int64_t t = ds_replica_next_ns(s, r);
   if (t >= until_ns) return DS_OK;
   r->v.now_ns = t;
-  deliver(s, r, t);
+  DS_TRY(deliver(s, r, t));
   *did = true;
   return plan_now(s, r, until_ns);
 }

@@ -35,6 +35,8 @@ typedef struct ds_slot {
   uint32_t kv_run_full;   /* how many of them were full */
   uint32_t part_at, n_parts, identity; /* what its tokens are: a list in ds_sim.part, and how many blocks that says */
   uint32_t shared, leaf;  /* so many of its first blocks are in the prefix index; the last run of its path there */
+  int64_t kv_load_ns;     /* how long it waited for loads from tiers; -1: not looked up yet */
+  uint32_t load_to;       /* blocks that it will find then */
   int64_t since_ns;       /* when its stretch of decoding began */
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
@@ -127,6 +129,16 @@ typedef struct ds_replica {
   void *policy;
 } ds_replica;
 
+typedef struct ds_tier_store { /* one store of a tier, and the link to it */
+  ds_kv_pool pool;
+  int64_t free_at_ns; /* the link, of what was asked so far */
+} ds_tier_store;
+typedef struct ds_tier_state {
+  int64_t blocks, block_ns; /* of a store; time to load a block */
+  int64_t replicas, n;      /* that share a store; stores */
+  ds_tier_store *store;
+} ds_tier_state;
+
 struct ds_sim {
   ds_run run;
   const ds_sched_ops *sched;
@@ -162,6 +174,7 @@ struct ds_sim {
   ds_wheel_link *link;
   size_t cap_link, cap_view, cap_slots, n_slots;
   uint32_t free_slot;    /* list through view.next */
+  ds_tier_state tier[DS_TIERS_MAX];
   /* prefix cache: identities of requests fed and not finished */
   bool use_index;
   ds_kv_part *part, *part_scratch;
@@ -232,6 +245,12 @@ ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t to
 void ds_cache_count(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_cache_computed(ds_sim *s, ds_replica *r, uint32_t slot, uint64_t tokens); /* so many tokens have KV now */
 ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes_back);
+/* tier.c: memory behind the replica's own */
+ds_status ds_tiers_init(ds_sim *s, ds_error *err);
+void ds_tiers_free(ds_sim *s);
+ds_status ds_tiers_keep(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns);
+ds_status ds_tiers_loaded(ds_sim *s, ds_replica *r, uint32_t slot);
 #ifdef DS_CHECKING
 void ds_cache_check(const ds_sim *s, const ds_replica *r);
 #endif

@@ -43,6 +43,12 @@ typedef struct ds_spec_totals {
   uint64_t accepted_at[DS_DRAFTS_MAX]; /* by position: proposals that were accepted up to here */
 } ds_spec_totals;
 
+typedef struct ds_tier_totals {
+  uint64_t loads, loaded_blocks, stored_blocks;
+  uint64_t recomputed_blocks; /* there, but computed again because that was faster */
+  int64_t load_ns;
+} ds_tier_totals;
+
 typedef struct ds_replica_totals {
   uint64_t iterations, decode_iterations, leased_iterations, leases;
   uint64_t prefill_tokens, decode_tokens, recomputed_tokens, preemptions;
@@ -53,6 +59,7 @@ typedef struct ds_replica_totals {
   ds_wide token_ns;         /* integral of tokens with KV of running requests, taken to grow evenly while they decode */
   int64_t kv_peak_blocks;
   ds_cache_totals cache;
+  ds_tier_totals tier[DS_TIERS_MAX];
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */

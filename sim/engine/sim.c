@@ -120,6 +120,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
       s->itl.bucket == NULL) {
     return DS_E_NOMEM;
   }
+  if (s->use_index) DS_TRY(ds_tiers_init(s, err));
   s->itl.exact = true;
   s->seconds.last = -1;
   s->free_slot = DS_SLOT_NONE;
@@ -180,6 +181,7 @@ void ds_sim_free(ds_sim *s) {
   for (size_t i = 0; i < s->n_slots; i++) {
     ds_alloc_free(&a, s->slot[i].piece, s->slot[i].cap_piece, sizeof *s->slot[i].piece);
   }
+  if (s->use_index) ds_tiers_free(s);
   if (s->pricer != NULL) ds_pricer_free(s->pricer);
   ds_heap_free(&s->due, &a);
   ds_heap_free(&s->released, &a);

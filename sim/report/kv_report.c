@@ -2,6 +2,7 @@
 #include "report/kv_report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void add(ds_cache_totals *sum, const ds_cache_totals *t) {
   sum->asked_tokens += t->asked_tokens;
@@ -59,6 +60,19 @@ ds_cache_summary ds_cache_summary_of(const ds_report *r) {
   return s;
 }
 
+static ds_tier_totals tier_totals(const ds_report *r, int64_t tier) {
+  ds_tier_totals sum = {0};
+  for (size_t i = 0; i < r->drive->result->n_replicas; i++) {
+    const ds_tier_totals *t = &r->drive->result->replicas[i].tier[tier];
+    sum.loads += t->loads;
+    sum.loaded_blocks += t->loaded_blocks;
+    sum.stored_blocks += t->stored_blocks;
+    sum.recomputed_blocks += t->recomputed_blocks;
+    sum.load_ns += t->load_ns;
+  }
+  return sum;
+}
+
 void ds_cache_line(const ds_report *r, char *text, size_t cap) {
   ds_cache_summary s = ds_cache_summary_of(r);
   text[0] = '\0';
@@ -66,6 +80,12 @@ void ds_cache_line(const ds_report *r, char *text, size_t cap) {
     snprintf(text, cap,
              "%.1f %% of prompt tokens found, by %.0f %% of requests; %llu cached blocks evicted",
              100 * s.tokens_frac, 100 * s.requests_frac, (unsigned long long)s.t.blocks.evicted);
+    for (int64_t i = 0; i < r->scenario->run.n_tiers; i++) {
+      ds_tier_totals t = tier_totals(r, i);
+      size_t used = strlen(text);
+      snprintf(text + used, cap - used, "; %llu loaded from %s", (unsigned long long)t.loaded_blocks,
+               r->scenario->run.tier[i].name);
+    }
   } else if (s.waste_known && s.token_frac < 0.75) {
     snprintf(text, cap, "%.0f %% of the reserved KV memory holds tokens, the rest is wasted",
              100 * s.token_frac);
@@ -95,4 +115,19 @@ void ds_json_cache(ds_json *j, const ds_report *r) {
                 s.t.resident_blocks > 0 ? (uint64_t)s.t.resident_blocks : 0);
   maybe(j, "prefix_cache_reuse_distance_p50_blocks", s.t.blocks.found > 0, s.reuse_p50_blocks);
   maybe(j, "prefix_cache_reuse_distance_p90_blocks", s.t.blocks.found > 0, s.reuse_p90_blocks);
+  const ds_run *run = &r->scenario->run;
+  if (run->n_tiers == 0) return;
+  ds_json_array(j, "tiers");
+  for (int64_t i = 0; i < run->n_tiers; i++) {
+    ds_tier_totals t = tier_totals(r, i);
+    ds_json_object(j, NULL);
+    ds_json_text(j, "name", run->tier[i].name);
+    ds_json_count(j, "loads", t.loads);
+    ds_json_count(j, "loaded_blocks", t.loaded_blocks);
+    ds_json_count(j, "stored_blocks", t.stored_blocks);
+    ds_json_count(j, "recomputed_blocks", t.recomputed_blocks);
+    ds_json_number(j, "load_s", (double)t.load_ns / 1e9);
+    ds_json_end_object(j);
+  }
+  ds_json_end_array(j);
 }

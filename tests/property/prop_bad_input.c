@@ -185,8 +185,9 @@ static const bad cases[] = {
     BAD("part without base", "h100-sxm", "{memory: 80 GB}", "s.yaml:7:15: ",
      "memory_bandwidth is missing", "required", NULL),
     /* What this version does not model. */
-    BAD("tiers", "seed: 1", "tiers: {}", "s.yaml:17:1: ", "tiers: this version does not model",
-     "without this key", NULL),
+    BAD("tiers", "seed: 1", "tiers: {}", "s.yaml:17:8: ", "tiers", "list", NULL),
+    BAD("a tier of no size", "seed: 1", "tiers: [{name: host, bandwidth: 50 GB/s}]", "s.yaml:17:9: ",
+     "tiers.host has neither of capacity and blocks", "capacity: 500 GB", NULL),
     BAD("speculation without tokens", "kv_blocks: auto", "speculative: {method: ngram}", "s.yaml:12:18: ",
      "pools.main.speculative.tokens is missing", "tokens: drafts", NULL),
     BAD("speculation by nobody known", "kv_blocks: auto",
