@@ -299,7 +299,7 @@ static void decode_along(const state *s, const ds_sched_view *v, ds_plan *out, u
     if (leaves) continue;
     ds_grant g = {.slot = slot, .tokens = 1};
     if (ds_view_decodes(&v->req[slot])) g.drafts = v->drafts;
-    if (v->lookahead > 0) g.ahead_tokens = (int64_t)v->req[slot].computed + 1 + v->drafts + v->lookahead;
+    if (v->lookahead > 0) g.allocate_tokens = (int64_t)v->req[slot].computed + 1 + v->drafts + v->lookahead;
     out->grants[out->n_grants++] = g;
   }
 }
@@ -426,7 +426,7 @@ static bool overlaps(const void *cfg) { return ((const config *)cfg)->overlap; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_running_requests; }
 static int64_t max_batch_tokens(const void *cfg) {
   const config *c = cfg;
-  return c->chunked_prefill_size > 0 ? c->chunked_prefill_size : c->max_prefill_tokens;
+  return c->chunked_prefill_size > 0 ? c->chunked_prefill_size : 0; /* a first prompt may be of any length */
 }
 
 extern const ds_sched_ops ds_sched_sglang;

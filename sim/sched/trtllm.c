@@ -50,6 +50,13 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   s->block_tokens = run->pool.kv_block_tokens;
   s->ahead = run->pool.speculative.tokens + run->pool.speculative.lookahead;
   s->keeps = c->capacity_policy != MAX_UTILIZATION;
+  int64_t unit = c->chunk_unit > 0 ? c->chunk_unit : s->block_tokens;
+  if (c->enable_chunked_context && unit > c->max_num_tokens) {
+    ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be at least a chunk of ");
+    ds_error_int(err, unit);
+    ds_error_text(err, " tokens (chunk_unit, or kv_block_tokens)");
+    return DS_E_INPUT;
+  }
   if (run->pool.speculative.method != DS_DRAFT_NONE && c->max_num_tokens <= run->pool.speculative.tokens) {
     return ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be above speculative.tokens");
   }
@@ -120,7 +127,7 @@ static void take_generating(const ds_sched_view *v, ds_plan *out, room *m) {
       if (m->tokens < 1 + (int64_t)v->drafts) break;
       m->tokens -= 1 + (int64_t)v->drafts;
       ds_grant g = {.slot = slot, .tokens = 1, .drafts = v->drafts};
-      if (v->lookahead > 0) g.ahead_tokens = (int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead;
+      if (v->lookahead > 0) g.allocate_tokens = (int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead;
       if (v->req[slot].phase == DS_PHASE_DECODE) out->decode[out->n_decode++] = slot;
       else out->grants[out->n_grants++] = g;
     }
@@ -165,7 +172,7 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
     taken += now - hit / v->block_tokens;
     running++;
     out->grants[out->n_grants++] =
-        (ds_grant){.slot = slot, .cached_tokens = (uint32_t)hit, .ahead_tokens = known};
+        (ds_grant){.slot = slot, .cached_tokens = (uint32_t)hit, .allocate_tokens = known};
     if (m->tokens < 1) break; /* nobody behind it can get any either */
   }
 }
