@@ -299,7 +299,7 @@ static void decode_along(const state *s, const ds_sched_view *v, ds_plan *out, u
     if (leaves) continue;
     ds_grant g = {.slot = slot, .tokens = 1};
     if (ds_view_decodes(&v->req[slot])) g.drafts = v->drafts;
-    if (v->lookahead > 0) g.allocate_tokens = (int64_t)v->req[slot].computed + 1 + v->drafts + v->lookahead;
+    if (v->lookahead > 0) g.ahead_tokens = (int64_t)v->req[slot].computed + 1 + v->drafts + v->lookahead;
     out->grants[out->n_grants++] = g;
   }
 }

@@ -127,7 +127,7 @@ static void take_generating(const ds_sched_view *v, ds_plan *out, room *m) {
       if (m->tokens < 1 + (int64_t)v->drafts) break;
       m->tokens -= 1 + (int64_t)v->drafts;
       ds_grant g = {.slot = slot, .tokens = 1, .drafts = v->drafts};
-      if (v->lookahead > 0) g.allocate_tokens = (int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead;
+      if (v->lookahead > 0) g.ahead_tokens = (int64_t)ds_view_computed(v, slot) + 1 + v->drafts + v->lookahead;
       if (v->req[slot].phase == DS_PHASE_DECODE) out->decode[out->n_decode++] = slot;
       else out->grants[out->n_grants++] = g;
     }
@@ -172,7 +172,7 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
     taken += now - hit / v->block_tokens;
     running++;
     out->grants[out->n_grants++] =
-        (ds_grant){.slot = slot, .cached_tokens = (uint32_t)hit, .allocate_tokens = known};
+        (ds_grant){.slot = slot, .cached_tokens = (uint32_t)hit, .ahead_tokens = known};
     if (m->tokens < 1) break; /* nobody behind it can get any either */
   }
 }

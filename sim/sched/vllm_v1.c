@@ -79,7 +79,7 @@ static ds_grant grant_of(const ds_sched_view *v, uint32_t slot, int64_t tokens) 
     g.tokens = 1;
     g.drafts = (uint32_t)tokens - 1;
   }
-  if (v->lookahead > 0) g.allocate_tokens = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
+  if (v->lookahead > 0) g.ahead_tokens = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
   return g;
 }
 
