@@ -26,6 +26,8 @@ static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan)
     if (s->view[slot].phase != DS_PHASE_DECODE || s->slot[slot].last_grant == (uint32_t)r->v.iteration) continue;
     DS_TRY(ds_decode_leave(s, r, slot));
     DS_TRY(ds_prefilling_insert(s, r, slot));
+    uint32_t left = s->slot[slot].output - s->view[slot].emitted;
+    if (left < r->pending_least) r->pending_least = left;
   }
   return DS_OK;
 }
@@ -75,6 +77,7 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     v->reserved = 1;
     whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
   }
+  if (g->ahead_tokens > whole) whole = g->ahead_tokens;
   int64_t more = (whole <= UINT32_MAX ? (int64_t)ds_blocks_of((uint32_t)whole, s->block_tokens)
                                       : ds_div_up(whole, s->block_tokens)) - v->blocks;
   if (more > 0) {
@@ -141,6 +144,10 @@ static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
       return broken(s, slot, "preempts a request that is not running");
     }
     DS_TRY(ds_preempt(s, r, slot));
+    if (plan->preempt_to_back) {
+      ds_queue_remove(s, r, slot);
+      ds_queue_push_back(s, r, slot);
+    }
   }
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
 }

@@ -44,7 +44,7 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
-  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = p->emit_at_end = false;
+  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = p->emit_at_end = p->preempt_to_back = false;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
   p->wake_ns = DS_TIME_NEVER;
   p->blocked = DS_BLOCKED_NO;
@@ -57,6 +57,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.prefilling = r->prefilling;
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
+  r->v.last_end_ns = r->end_ns;
   blank(&r->plan);
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
   if (st != DS_OK) {

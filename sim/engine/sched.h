@@ -58,6 +58,7 @@ typedef struct ds_sched_view {
   int64_t free_blocks, total_blocks;
   uint32_t block_tokens;
   int64_t decode_blocks;       /* new blocks that one token for every decoding request takes now */
+  int64_t last_end_ns;         /* when the last iteration ended: earlier than now after an idle time */
   uint64_t iteration;          /* of this replica: decoding requests' counters advance with it */
   const void *config;          /* the policy's own options */
   bool prefix_cache;
@@ -72,6 +73,7 @@ typedef struct ds_grant {
   uint32_t tokens;         /* prefill tokens; a waiting request is admitted by this */
   uint32_t cached_tokens;  /* of its known tokens, found in the prefix cache: computed starts there */
   int64_t reserve_tokens;  /* > 0: hold KV for that many tokens from admission to finish; 0: grow block by block */
+  int64_t ahead_tokens;    /* > 0: take KV for at least so many tokens now; it grows block by block beyond */
 } ds_grant;
 
 typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOCKED_OTHER } ds_blocked;
@@ -85,6 +87,7 @@ typedef struct ds_plan {
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;
   uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
+  bool preempt_to_back; /* ... each to the back of the queue instead */
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   bool hold_finished;   /* rows that finish stay in the batch until all are finished */
   bool emit_at_end;     /* tokens become visible when the whole batch is finished */

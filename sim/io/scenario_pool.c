@@ -144,8 +144,7 @@ static bool unknown_policy(ds_reader *r, const ds_node *at, const char *what,
 }
 
 static bool find_scheduler(ds_reader *r, const ds_node *pool) {
-  static const char *const later[] = {"triton-dynamic", "orca",   "vllm-v0", "sarathi",
-                                      "sglang",         "trtllm", "tgi"};
+  static const char *const later[] = {"triton-dynamic", "orca", "vllm-v0", "sarathi", "tgi"};
   const ds_node *n = ds_node_get(pool, "scheduler");
   char name[DS_NAME_MAX] = "vllm-v1";
   if (n && !ds_want_text(n, ds_name(r, "scheduler"), name, sizeof name, r->d)) return false;
@@ -224,13 +223,19 @@ static bool read_kv_blocks(ds_reader *r, const ds_node *pool) {
          ds_note(r, "kv_blocks", n, "", "%lld", (long long)p->kv_blocks);
 }
 
+/* Tokens of a KV block, as each engine has them unless told otherwise. */
+static int64_t usual_block(const ds_reader *r) {
+  if (strcmp(r->s->sched->name, "sglang") == 0) return 1;
+  return strcmp(r->s->sched->name, "trtllm") == 0 ? 32 : 16;
+}
+
 static bool read_kv(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
   /* vLLM's V1 engine has its prefix cache on unless told otherwise; the others have it off or have
    * none. */
   bool cached = strcmp(r->s->sched->name, "vllm-v1") == 0;
   return read_max_model_len(r, pool) && read_kv_blocks(r, pool) &&
-         ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, 16, &p->kv_block_tokens) &&
+         ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, usual_block(r), &p->kv_block_tokens) &&
          ds_opt_number(r, pool, "gpu_memory_utilization", 0.01, 1, 0.90, &p->memory_utilization) &&
          ds_opt_bool(r, pool, "prefix_cache", cached, &p->prefix_cache) &&
          ds_note(r, "initial_cache", ds_node_get(pool, "initial_cache"), "default", "empty");

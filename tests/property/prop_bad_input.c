@@ -196,8 +196,8 @@ static const bad cases[] = {
     BAD("role", "kv_blocks: auto", "role: prefill", "s.yaml:12:11: ", "prefill", "unified", NULL),
     BAD("two pools", "router:", "  - name: other\nrouter:", "s.yaml:13:5: ", "pools has 2 entries",
      "one pool", NULL),
-    BAD("scheduler to come", "scheduler: vllm-v1", "scheduler: sglang", "s.yaml:10:16: ",
-     "does not model the scheduler 'sglang'", "vllm-v1", NULL),
+    BAD("scheduler to come", "scheduler: vllm-v1", "scheduler: tgi", "s.yaml:10:16: ",
+     "does not model the scheduler 'tgi'", "vllm-v1", NULL),
     BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s}", "s.yaml:16:3: ",
      "clients", "without", NULL),
     /* What does not go together. */
