@@ -17,12 +17,13 @@ typedef struct command {
 static const command commands[] = {
     {"run", "SCENARIO | FLAGS", "simulate, and print what users would see", ds_cmd_run},
     {"new", "FLAGS", "write a scenario file from flags", ds_cmd_new},
+    {"validate", "MEASURED.csv", "simulate measured runs and print the errors", ds_cmd_validate},
     {"list", "KIND", "models, hardware, schedulers and what else there is", ds_cmd_list},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 static const char *const later[] = {"sweep",     "capacity", "compare", "claim", "explain",
-                                    "calibrate", "validate", "lesson",  "trace", "gen"};
+                                    "calibrate", "lesson",  "trace", "gen"};
 
 /* A closed standard stream must not become the first file that is opened: standard input and error
  * lead nowhere then, and writing to standard output fails as it should (the descriptor is open for
