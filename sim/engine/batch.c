@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests between queue, running set and free: KV, counters. */
 #include "engine/lists.h"
+#include "engine/near.h"
 
 #include <string.h>
 
@@ -34,6 +35,9 @@ ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
   memcpy(q->ledger, r->ledger, sizeof q->ledger);
   r->v.n_decoding++;
   r->ctx_sum += v->prompt_tokens + v->emitted;
+  if (DS_UNLIKELY(s->reach > 0)) {
+    ds_near_count(s, r, v->since, (int64_t)v->prompt_tokens + v->emitted, v->since, true);
+  }
   if (!v->reserved) { /* a new block in every iteration before which its blocks are full */
     uint32_t ahead = s->block_tokens - v->computed % s->block_tokens; /* iterations until then, 1 to block_tokens */
     q->need_phase = r->phase + ahead < s->block_tokens ? r->phase + ahead : r->phase + ahead - s->block_tokens;
@@ -57,6 +61,9 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
   v->emitted += gained;
   v->computed += gained;
   r->ctx_sum -= v->prompt_tokens + v->emitted;
+  if (DS_UNLIKELY(s->reach > 0)) {
+    ds_near_count(s, r, v->since, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, false);
+  }
   q->blame_ns[DS_CAUSE_DECODE_MEMORY] += r->ledger[DS_PART_MEMORY] - q->ledger[DS_PART_MEMORY];
   q->blame_ns[DS_CAUSE_DECODE_COMPUTE] += r->ledger[DS_PART_COMPUTE] - q->ledger[DS_PART_COMPUTE];
   q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - q->ledger[DS_PART_COMM];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Begin one iteration as planned, and end it: tokens come out, requests finish, time is put to its causes. */
 #include "engine/lists.h"
+#include "engine/near.h"
 
 #include <string.h>
 
@@ -90,6 +91,9 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   if (r->grant_decodes[at]) {
     shape->decode_seqs++;
     shape->decode_ctx += (double)(v->prompt_tokens + v->emitted);
+    if (s->reach > 0) {
+      shape->decode_near += (double)ds_attention_near((int64_t)v->prompt_tokens + v->emitted, s->reach, s->reach_chunked);
+    }
     return DS_OK;
   }
   double n = (double)g->tokens, c = (double)v->computed;
@@ -99,19 +103,24 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   shape->prefill_pairs += n * c + n * (n + 1.0) * 0.5;
   shape->prefill_kv_tokens += n + c;
   shape->prefill_tiles += (g->tokens + 127u) / 128u;
+  if (s->reach > 0) {
+    shape->prefill_near_pairs += ds_attention_pairs(n, c, (double)s->reach, s->reach_chunked);
+    shape->prefill_near_kv += ds_attention_kv(n, c, (double)s->reach, s->reach_chunked);
+  }
   return DS_OK;
 }
 
 /* What the decode rows cost alone. */
-static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx) {
+static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx, double near) {
   ds_current *c = &r->cur;
   const ds_decode_price *d = ds_price_decode(s->pricer, rows);
   c->rows = (uint32_t)rows;
-  c->alone_ns = ds_decode_ns(d, ctx);
+  c->alone_ns = d->general ? ds_decode_general_ns(d, ctx, near) : ds_decode_ns(d, ctx);
   for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = d->fixed_ns[p];
   c->attention_part = d->attention_part;
   r->work.decode_seqs += rows;
   ds_wide_add(&r->work_ctx, (uint64_t)ctx);
+  if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)near);
 }
 
 static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
@@ -124,6 +133,8 @@ static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
   r->work.prefill_pairs += shape->prefill_pairs;
   r->work.prefill_kv_tokens += shape->prefill_kv_tokens;
   r->work.prefill_tiles += shape->prefill_tiles;
+  r->work.prefill_near_pairs += shape->prefill_near_pairs;
+  r->work.prefill_near_kv += shape->prefill_near_kv;
 }
 
 /* Serve the plan's grants; the batch's totals go to *shape. */
@@ -161,17 +172,18 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_current *c = &r->cur;
   ds_shape shape;
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
-  double ctx = (double)r->ctx_sum;
+  double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
   c->alone_ns = 0;
   if (plan->n_grants > 0) {
-    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx};
+    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx, .decode_near = near};
     DS_TRY(serve_grants(s, r, plan, &shape));
     rows = shape.decode_seqs;
     ctx = shape.decode_ctx;
+    near = shape.decode_near;
   }
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
-  if (rows > 0) price_rows(s, r, rows, ctx);
+  if (rows > 0) price_rows(s, r, rows, ctx, near);
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
   c->start_ns = r->v.now_ns;
@@ -243,6 +255,9 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     r->v.n_held++;
     r->held_blocks += v->blocks;
     r->ctx_sum += v->prompt_tokens + v->emitted;
+    if (s->reach > 0) {
+      ds_near_count(s, r, r->v.iteration, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, true);
+    }
   } else {
     DS_TRY(ds_kv_give(&r->kv, v->blocks, &s->alloc));
   }
@@ -311,6 +326,7 @@ static ds_status end_batch(ds_sim *s, ds_replica *r) {
   r->held_blocks = 0;
   r->v.n_held = 0;
   r->ctx_sum = 0;
+  if (s->reach > 0) ds_near_clear(s, r);
   while (r->ended_head != DS_SLOT_NONE) {
     uint32_t slot = r->ended_head;
     ds_slot *q = &s->slot[slot];
@@ -362,6 +378,7 @@ static ds_status settle(ds_sim *s, ds_replica *r) {
   ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)c->dt_ns, (uint64_t)used));
   if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
   r->ctx_sum += (int64_t)r->v.n_decoding + r->v.n_held;
+  if (DS_UNLIKELY(s->reach > 0)) ds_near_step(s, &r->near, r->v.iteration, r->v.n_decoding + r->v.n_held);
   r->v.iteration++;
   if (++r->phase == s->block_tokens) r->phase = 0;
   return DS_OK;

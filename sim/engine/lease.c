@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A decode lease: while a plan of "everyone decodes, nobody enters" holds, iterations differ only in the sum of
  * contexts. They run here without asking the policy, and add up to the same bits as one at a time. */
-#include "engine/replica.h"
+#include "engine/near.h"
 
 /* Durations below this, and no more of them in a row than that, keep every sum of one block in 64 bits:
  * squares 2^(26+26+12), block integrals 2^(26+12) x blocks (so at most 2^25 blocks). */
@@ -18,7 +18,7 @@ typedef struct lease {
   uint32_t emitting; /* rows whose token becomes visible at once: none when a static batch emits at its end */
   /* sums over the iterations run */
   uint64_t n, sum_ns, sum_sq;
-  uint64_t kv_block_ns;
+  uint64_t kv_block_ns, near_sum;
   int64_t longest_ns;
   bool stop_kv;      /* the next iteration lacks blocks: ask the policy */
   bool stop_long;    /* the next iteration is too long for these sums */
@@ -29,10 +29,10 @@ static inline void count_tokens(const ds_replica *r, const lease *l, uint64_t fr
   if (r->second != NULL) r->second->tokens += (to - from) * l->emitting;
 }
 
-/* One block of iterations, up to `most`. p (the overlap exponent) and exact (every gap is kept) are constant where this
- * is inlined. What is rare (a new histogram bucket, a new second, the horizon) is tested by two comparisons. */
+/* One block of iterations, up to `most`. p (the overlap exponent), exact (every gap is kept) and general (layers that
+ * are not plain attention over everything) are constant where this is inlined. What is rare (a new histogram bucket, a new second, the horizon) is tested by two comparisons. */
 static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price,
-                                            uint32_t rows, int64_t p, bool exact) {
+                                            uint32_t rows, int64_t p, bool exact, bool general) {
   const uint32_t *const need = r->need;
   const uint32_t block_tokens = s->block_tokens;
   const uint64_t most = l->most;
@@ -42,6 +42,9 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   int64_t t_stop = l->horizon_ns < r->second_end_ns ? l->horizon_ns : r->second_end_ns, d_stop = 0;
   uint32_t phase = l->phase, bucket = 0;
   uint64_t n = 0, sq = 0, kv = 0, bucket_from = 0, second_from = 0;
+  ds_near near = r->near;
+  uint64_t near_sum = 0;
+  const bool bounded = general && s->reach > 0;
   ds_status st = DS_OK;
   while (n < most) {
     int64_t take = need[phase];
@@ -49,7 +52,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
       l->stop_kv = true;
       break;
     }
-    int64_t d = ds_ns_of_s(ds_decode_with_s(price, ctx, p));
+    int64_t d = general ? ds_decode_general_ns(price, ctx, (double)near.sum) : ds_ns_of_s(ds_decode_with_s(price, ctx, p));
     if (d >= d_stop) {
       if (d >= SHORT_NS) {
         l->stop_long = true;
@@ -72,6 +75,10 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
     sq += (uint64_t)d * (uint64_t)d;
     t += d;
     ctx += step;
+    if (bounded) {
+      near_sum += (uint64_t)near.sum;
+      ds_near_step(s, &near, r->v.iteration + n, rows);
+    }
     phase = phase + 1 == block_tokens ? 0 : phase + 1;
     n++;
     if (DS_UNLIKELY(t >= t_stop)) {
@@ -96,16 +103,20 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   l->sum_sq = sq;
   l->kv_block_ns = kv;
   l->longest_ns = dt;
+  l->near_sum = near_sum;
+  if (bounded) r->near = near;
   return st;
 }
 
 static ds_status run_exact(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price, uint32_t rows) {
-  return run_block(s, r, l, price, rows, price->p, true);
+  if (DS_UNLIKELY(price->general)) return run_block(s, r, l, price, rows, price->p, true, true);
+  return run_block(s, r, l, price, rows, price->p, true, false);
 }
 static ds_status run_fast(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price, uint32_t rows) {
-  if (price->p == 1) return run_block(s, r, l, price, rows, 1, false);
-  if (price->p == 2) return run_block(s, r, l, price, rows, 2, false);
-  return run_block(s, r, l, price, rows, 4, false);
+  if (DS_UNLIKELY(price->general)) return run_block(s, r, l, price, rows, price->p, false, true);
+  if (price->p == 1) return run_block(s, r, l, price, rows, 1, false, false);
+  if (price->p == 2) return run_block(s, r, l, price, rows, 2, false, false);
+  return run_block(s, r, l, price, rows, 4, false, false);
 }
 
 /* The same sums that ds_iteration_end makes, for n iterations at once. */
@@ -134,6 +145,7 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
   r->work.decode_seqs += (int64_t)(l->n * rows);
   uint64_t first_ctx = (uint64_t)l->ctx - l->n * rows;
   ds_wide_add(&r->work_ctx, first_ctx * l->n + rows * (l->n * (l->n - 1) / 2));
+  if (s->reach > 0) ds_wide_add(&r->work_near, l->near_sum);
   if (r->kv.free_blocks > l->free_blocks) ds_kv_take(&r->kv, r->kv.free_blocks - l->free_blocks);
   r->v.iteration += l->n;
   r->phase = l->phase;

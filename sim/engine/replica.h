@@ -64,6 +64,12 @@ typedef struct ds_current { /* the iteration in flight */
   bool hold_finished, emit_at_end;
 } ds_current;
 
+typedef struct ds_near { /* near.h */
+  int64_t sum;      /* over the decode rows: what they will read within reach in the next iteration */
+  uint32_t growing; /* rows whose part of it grows by one */
+  uint32_t *ring;   /* by iteration modulo the reach; NULL when the model has no layers of bounded reach */
+} ds_near;
+
 typedef struct ds_replica {
   uint32_t index;
   bool in_flight, plan_due;
@@ -76,6 +82,7 @@ typedef struct ds_replica {
   uint32_t phase;        /* iteration modulo block_tokens */
   uint32_t *need;        /* by phase: decoding requests that need a new block */
   int64_t ctx_sum;       /* KV tokens that the decode rows will read in the next iteration */
+  ds_near near;
   ds_kv_pool kv;
   ds_wheel finish;       /* of decoding requests, by the iteration at which they are done */
   uint32_t *prefilling;  /* slots in running order */
@@ -103,7 +110,7 @@ typedef struct ds_replica {
   size_t cap_gap_log;
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
-  ds_wide work_ctx;
+  ds_wide work_ctx, work_near;
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
   void *policy;
 } ds_replica;
@@ -120,6 +127,8 @@ struct ds_sim {
   uint32_t block_tokens;
   int64_t total_blocks;
   bool unlimited;
+  int64_t reach;         /* of layers that read the nearest tokens only; 0: none */
+  bool reach_chunked;
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;

@@ -73,7 +73,7 @@ static size_t allowed_keys(const ds_card_schema *s, const char *prefix, char (*r
   return n;
 }
 
-#define MAX_KEYS 48
+#define MAX_KEYS 64
 
 /* prefix: place in the schema; shown: the same for messages. extra: further keys of this mapping.
  */
@@ -201,9 +201,17 @@ bool ds_card_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_MODEL];
   if (ds_is_config_json(doc->root)) return ds_config_json_model(doc, out, d);
   memset(out, 0, sizeof *out);
-  return check_keys(s, doc->root, "", "", s->texts, s->n_texts, d) &&
-         read_name(doc->root, "name", out->name, sizeof out->name, true, d) &&
-         read_fields(DS_CARD_MODEL, doc->root, "", true, out, d);
+  if (!check_keys(s, doc->root, "", "", s->texts, s->n_texts, d) ||
+      !read_name(doc->root, "name", out->name, sizeof out->name, true, d) ||
+      !read_fields(DS_CARD_MODEL, doc->root, "", true, out, d))
+    return false;
+  if (!ds_node_get(doc->root, "expert_weights")) out->expert_weights = out->weights;
+  if (out->ffn > 0 || (out->layers > 0 && ds_model_moe_layers(out) == out->layers)) return true;
+  const ds_node *dimensions = ds_node_get(doc->root, "dimensions");
+  ds_complain(d, dimensions ? dimensions : doc->root,
+              "dimensions.ffn is missing (inner width of the feed-forward layer)");
+  ds_diag_expected(d, "ffn, unless every layer is a mixture of experts");
+  return false;
 }
 
 bool ds_card_engine(const ds_doc *doc, ds_engine_card *out, ds_diag *d) {
@@ -237,7 +245,8 @@ static bool check_exponents(const ds_node *root, const char *shown, ds_diag *d) 
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_HARDWARE];
   for (size_t i = 0; i < s->n_fields; ++i) {
     const char *path = s->fields[i].path;
-    if (strncmp(path, "efficiencies.attn_decode", 24) != 0 ||
+    if ((strncmp(path, "efficiencies.attn_decode", 24) != 0 &&
+         strncmp(path, "efficiencies.mla_decode", 23) != 0) ||
         strcmp(path + strlen(path) - 2, ".p") != 0)
       continue;
     const ds_node *n = ds_card_value(root, &s->fields[i], NULL);

@@ -339,7 +339,7 @@ static bool seen(const ds_validated *v, size_t i, bool engine) {
 }
 
 bool ds_validation_bands(ds_outfile *out, const ds_validation *x) {
-  static const char *const classes[] = {"dense", "moe"};
+  static const char *const classes[] = {"dense", "moe", "mla"};
   ds_out_printf(out,
                 "# SPDX-License-Identifier: GPL-3.0-or-later\n"
                 "errors: 1\ntitle: errors of predictions against measured serving runs\ndate: 2026-11\n"
@@ -348,7 +348,7 @@ bool ds_validation_bands(ds_outfile *out, const ds_validation *x) {
                 "rule: \"within: %.0f %% of the rows were closer; rows never fitted and not saturated, one half of them by a hash of\n"
                 "  the id; at least %d rows; percent\"\nbands:\n",
                 x->runs->sha256, 100 * BAND_SHARE, BAND_ROWS);
-  for (size_t c = 0; c < 2; c++)
+  for (size_t c = 0; c < 3; c++)
     for (size_t k = 0; k < N_FIGURES; k++) {
       want w = anything;
       w.half = 0;

@@ -71,8 +71,8 @@ void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw) 
 }
 
 const char *ds_model_class(const ds_model *m) {
-  (void)m;
-  return "dense";
+  if (m->experts > 0) return "moe";
+  return m->kv_lora > 0 ? "mla" : "dense";
 }
 
 /* --- formats ------------------------------------------------------------------------------------ */

@@ -54,6 +54,6 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
                 char *why, size_t cap);
 void ds_expressed_free(ds_expressed *x);
 
-const char *ds_model_class(const ds_model *m); /* "dense", "moe" */
+const char *ds_model_class(const ds_model *m); /* "dense", "moe", "mla" */
 
 #endif
