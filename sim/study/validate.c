@@ -98,8 +98,9 @@ static ds_load load_of(const ds_measured_run *m, const ds_expressed *x, const ds
   if (x->protocol == DS_PROTOCOL_STATIC) return DS_LOAD_STATIC;
   if (x->protocol == DS_PROTOCOL_OFFLINE) return DS_LOAD_OFFLINE;
   bool behind = m->number[DS_RUN_RATE] > 0 && m->number[DS_RUN_REQ_S] > 0 && m->number[DS_RUN_REQ_S] < 0.9 * m->number[DS_RUN_RATE];
-  if (v->queue_share > 0.2 || behind) return DS_LOAD_SATURATED;
-  if (x->protocol == DS_PROTOCOL_OPEN) return v->measured[DS_CMP_TTFT_MEAN] > 0.5 * v->measured[DS_CMP_E2E_MEAN] ? DS_LOAD_SATURATED : DS_LOAD_OPEN;
+  bool waited = v->measured[DS_CMP_E2E_MEAN] > 0 && v->measured[DS_CMP_TTFT_MEAN] > 0.5 * v->measured[DS_CMP_E2E_MEAN];
+  if (v->queue_share > 0.2 || behind || waited) return DS_LOAD_SATURATED;
+  if (x->protocol == DS_PROTOCOL_OPEN) return DS_LOAD_OPEN;
   double c = m->number[DS_RUN_CONCURRENCY];
   return c <= 8 ? DS_LOAD_LOW : c <= 64 ? DS_LOAD_MID : DS_LOAD_HIGH;
 }
