@@ -35,7 +35,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
                                             uint32_t rows, int64_t p, bool exact, bool general) {
   const uint32_t *const need = r->need;
   const uint32_t block_tokens = s->block_tokens;
-  const uint64_t most = l->most;
+  uint64_t most = l->most;
   const double step = (double)rows;
   double ctx = (double)l->ctx;
   int64_t t = l->now_ns, dt = 0, free_blocks = l->free_blocks, used = r->kv.total_blocks - free_blocks;
@@ -76,8 +76,10 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
     t += d;
     ctx += step;
     if (bounded) {
-      near_sum += (uint64_t)near.sum;
+      int64_t before = near.sum;
+      near_sum += (uint64_t)before;
       ds_near_step(s, &near, r->v.iteration + n, rows);
+      if (near.sum < before) most = n + 1; /* the next one may be shorter: another block */
     }
     phase = phase + 1 == block_tokens ? 0 : phase + 1;
     n++;

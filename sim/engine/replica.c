@@ -98,7 +98,9 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
     }
     DS_TRY(ds_iteration_begin(s, r, plan));
-    if (r->in_flight) return DS_OK;
+    if (r->in_flight) { /* if nobody can see anything before its end, end it at once */
+      return r->end_ns <= until_ns && !s->opt.closed_loop ? ds_iteration_end(s, r) : DS_OK;
+    }
     if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more */
   }
   if (r->v.n_running > 0) {

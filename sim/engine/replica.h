@@ -58,6 +58,8 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
+  int64_t ahead_rows, ahead_ns; /* the price of rows at a context, worked out ahead */
+  double ahead_ctx;
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */

@@ -37,13 +37,35 @@ static bool same_outputs(uint64_t seed, mode m, bool jsonl) {
   return !line;
 }
 
+/* A model whose windows start anew every 24 tokens, and one that sees 24 tokens back. */
+static void write_card(const char *name, bool chunked) {
+  FILE *f = fopen(at("%s.yaml", name), "w");
+  fprintf(f,
+          "model: 1\nname: %s\nsources: {A: a model of this test}\ndimensions:\n  {layers: 8, "
+          "hidden: 2048, heads: 16, kv_heads: 4, head_dim: 128, ffn: 8192, mlp_matrices: 3, vocab: "
+          "32000,\n   window: 24, full_layers: 2, chunked: %s}\nweights: bf16\n",
+          name, chunked ? "true" : "false");
+  fclose(f);
+}
+
+/* Every other priced world has layers that read a part of the context, or latent ones. */
+static void other_model(world *w, uint64_t seed) {
+  static const char *const models[] = {"./chunked.yaml", "gpt-oss-20b", "./sliding.yaml",
+                                       "deepseek-v2-lite"};
+  if (w->linear || seed % 2) return;
+  w->model = models[seed / 2 % 4];
+}
+
 int main(int argc, char **argv) {
   world_begin("lease");
+  write_card("chunked", true);
+  write_card("sliding", false);
   uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 100001;
   int n = argc > 1 ? argc > 2 ? atoi(argv[2]) : 1 : rounds(500), bad[N_MODES] = {0};
   for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) {
     world w;
     world_make(&w, seed, WORLD_ANY);
+    other_model(&w, seed);
     world_write(&w, at("s.yaml"));
     bool jsonl = seed % 2, good = runs(seed, USUAL, jsonl);
     bad[USUAL] += !good;
