@@ -97,6 +97,9 @@ typedef struct ds_engine_card {
   double per_request_s;  /* per running request and iteration */
   double small_kernel_s; /* fixed time of one elementwise kernel */
   double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
+  /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
+   * Factors on the share of bandwidth, the share of arithmetic, and the fixed times that a captured graph does not hide. */
+  double kernel_memory, kernel_compute, kernel_fixed;
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;
 

@@ -22,6 +22,7 @@ typedef struct cached {
 struct ds_card_cache {
   cached *card[2]; /* by kind: models, hardware */
   size_t n[2];
+  const ds_engine_card *engine;
 };
 
 static cached *find(const ds_card_cache *c, int kind, const char *word) {
@@ -70,6 +71,13 @@ void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw) 
   if (k != NULL) k->hw = *hw;
 }
 
+void ds_card_cache_engine(ds_card_cache *c, const ds_engine_card *engine) { c->engine = engine; }
+
+const ds_hw *ds_card_cache_part(const ds_card_cache *c, const char *gpu) {
+  const cached *k = find(c, 1, gpu);
+  return k != NULL && k->found ? &k->hw : NULL;
+}
+
 const char *ds_model_class(const ds_model *m) {
   if (m->experts > 0) return "moe";
   return m->kv_lora > 0 ? "mla" : "dense";
@@ -79,7 +87,8 @@ const char *ds_model_class(const ds_model *m) {
 
 static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-static const char *weights_of(const ds_measured_run *m, const ds_hw *hw, const ds_model *model, unsigned *blanks) {
+static const char *weights_of(const ds_measured_run *m, const ds_source_rule *rule, const ds_hw *hw, const ds_model *model,
+                              unsigned *blanks) {
   const char *w = m->text[DS_RUN_WEIGHTS];
   bool oss = strstr(m->text[DS_RUN_MODEL], "gpt-oss") != NULL;
   if (w[0] == '\0') {
@@ -87,7 +96,9 @@ static const char *weights_of(const ds_measured_run *m, const ds_hw *hw, const d
     return ds_format_names[model->weights];
   }
   if (strcmp(w, "fp16") == 0 || strcmp(w, "bf16") == 0) return "bf16";
-  if (starts(w, "fp8")) return "fp8";
+  /* Checkpoints that ModelOpt or Quark made carry the scales of activations. */
+  bool made = starts(m->text[DS_RUN_ENGINE], "TensorRT") || rule->static_scales || strstr(w, "static") != NULL;
+  if (starts(w, "fp8")) return made && strstr(w, "dynamic") == NULL && strstr(m->text[DS_RUN_NOTES], "fp8_block") == NULL ? "fp8-static" : "fp8";
   if (strcmp(w, "mxfp4") == 0) return "mxfp4";
   if (starts(w, "fp4") || starts(w, "nvfp4"))
     return oss || strcmp(hw->vendor, "AMD") == 0 || !(hw->peak_flops_per_s[DS_MATH_4] > 0) ? "mxfp4" : "nvfp4";
@@ -172,6 +183,13 @@ typedef struct spread {
   int64_t tp, pp, dp, ep, copies;
 } spread;
 
+static double weight_bytes(const char *format, const ds_model *m) {
+  ds_format f = DS_FMT_BF16;
+  for (int i = 0; i < DS_FMT_N; i++)
+    if (strcmp(format, ds_format_names[i]) == 0) f = (ds_format)i;
+  return ds_model_params(m) * ds_format_weight_bytes(f);
+}
+
 static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, const cached *model, const cached *hw,
                       const char *weights, spread *s, unsigned *blanks, char *why, size_t cap) {
   if (strstr(m->text[DS_RUN_SCHED_NOTES], "isaggregated") != NULL)
@@ -185,10 +203,7 @@ static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, cons
   } else {
     *blanks |= DS_BLANK_PARALLEL;
     s->tp = gpus / s->pp;
-    ds_format f = DS_FMT_BF16;
-    for (int i = 0; i < DS_FMT_N; i++)
-      if (strcmp(weights, ds_format_names[i]) == 0) f = (ds_format)i;
-    double bytes = ds_model_params(&model->model) * ds_format_weight_bytes(f);
+    double bytes = weight_bytes(weights, &model->model);
     for (int64_t t = 1; rule->smallest_tp && t < s->tp; t *= 2)
       if (gpus % t == 0 && bytes / (double)t <= 0.7 * hw->hw.memory_bytes) s->tp = t;
   }
@@ -227,7 +242,7 @@ static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_ru
 
 static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, const ds_engine_rule *e,
                         const cached *model, const cached *hw, const spread *s, const char *weights, const char *kv,
-                        const ds_data_dirs *dirs, ds_expressed *x, char *why, size_t cap) {
+                        const ds_engine_card *fitted, const ds_data_dirs *dirs, ds_expressed *x, char *why, size_t cap) {
   text t = {"", 0};
   bool open = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
   x->copies = open ? 1 : s->copies;
@@ -237,7 +252,10 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   if (s->pp > 1) put(&t, "    pipeline_parallel: %lld\n", (long long)s->pp);
   if (s->dp > 1) put(&t, "    data_parallel: %lld\n", (long long)s->dp);
   if (s->ep > 1) put(&t, "    expert_parallel: %lld\n", (long long)s->ep);
-  put(&t, "    gpu_memory_utilization: %g\n", e->memory);
+  double of_free = e->memory; /* TensorRT-LLM takes its share of what the weights leave */
+  if (strcmp(e->scheduler, "trtllm") == 0)
+    of_free += (1 - e->memory) * weight_bytes(weights, &model->model) / (double)(s->tp * s->pp) / hw->hw.memory_bytes;
+  put(&t, "    gpu_memory_utilization: %g\n", of_free < 0.99 ? of_free : 0.99);
   if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: false\n");
   scheduler_text(&t, m, rule, e, x);
   put(&t, "workload:\n  generate:\n    requests: 1\n    arrivals: {process: constant, rate: 1 /s}\n"
@@ -252,6 +270,7 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   }
   ds_run *run = &x->scenario->run;
   run->pool.hw = hw->hw; /* a card that is being fitted */
+  if (fitted != NULL && strcmp(fitted->name, run->pool.engine.name) == 0) run->pool.engine = *fitted;
   if (!open) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0; /* in process */
   return true;
 }
@@ -335,7 +354,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   if (speculates(m)) return WHY("speculative decoding");
   const ds_engine_rule *e = ds_engine_rule_of(m, rule, &x->blanks);
   if (e == NULL) return WHY("engine %.60s", m->text[DS_RUN_ENGINE]);
-  const char *weights = weights_of(m, &hw->hw, &model->model, &x->blanks);
+  const char *weights = weights_of(m, rule, &hw->hw, &model->model, &x->blanks);
   if (weights == NULL) return WHY("weight format %.40s", m->text[DS_RUN_WEIGHTS]);
   if (!known_lengths(m, rule, &input, &output, &x->blanks)) return WHY("lengths not published");
   spread s;
@@ -345,7 +364,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   const char *kv = kv_of(m, rule, weights, &x->blanks);
   bool data_set = rule->data_set || strstr(m->text[DS_RUN_NOTES], "hareGPT") != NULL ||
                   strstr(m->text[DS_RUN_NOTES], "sharegpt") != NULL;
-  if (!scenario_of(m, rule, e, model, hw, &s, weights, kv, dirs, x, why, cap) ||
+  if (!scenario_of(m, rule, e, model, hw, &s, weights, kv, cards->engine, dirs, x, why, cap) ||
       !requests_of(m, input, output, data_set, x, why, cap)) {
     ds_expressed_free(x);
     return false;

@@ -48,6 +48,10 @@ ds_card_cache *ds_card_cache_new(const ds_measured_runs *runs, const ds_data_dir
 void ds_card_cache_free(ds_card_cache *c);
 /* Use this card for every row on that part, whatever its name leads to: for fitting. */
 void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw);
+/* The same for every row whose engine card has that name; kept by reference. NULL: as the card has it. */
+void ds_card_cache_engine(ds_card_cache *c, const ds_engine_card *engine);
+/* The hardware card that a row's part leads to, or NULL. */
+const ds_hw *ds_card_cache_part(const ds_card_cache *c, const char *gpu);
 
 /* False with a reason in why when the simulator (or its cards) cannot say this row. */
 bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_data_dirs *dirs, ds_expressed *out,

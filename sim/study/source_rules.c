@@ -34,7 +34,7 @@ static const ds_source_rule sources[] = {
      .max_tokens = 8192},
     {.prefix = "AICNV", .grade = 'C', .year = 2025},
     {.prefix = "TRTLLM", .grade = 'B', .client_known = true, .year = 2025},
-    {.prefix = "AMD", .grade = 'B', .client_known = true, .year = 2024},
+    {.prefix = "AMD", .static_scales = true, .grade = 'B', .client_known = true, .year = 2024},
     {.prefix = "GAUDI", .grade = 'C', .client_known = true, .year = 2024},
     {.prefix = "DSTACK", .grade = 'B', .client_known = true, .year = 2024},
     {.prefix = "GPUSTACK", .grade = 'B', .client_known = true, .year = 2025, .profile = sharegpt_profiles,

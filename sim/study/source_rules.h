@@ -16,6 +16,7 @@ typedef struct ds_source_rule {
   char grade;           /* A exact, B a setting is missing, C sanity only */
   bool client_known;
   int year;             /* of the software, where a row does not say */
+  bool static_scales;   /* its fp8 checkpoints carry the scales of activations */
   bool kv_fp8;          /* its scripts ask for fp8 KV with quantised weights */
   bool seats_are_slots; /* max_num_seqs is the concurrency */
   double max_tokens;    /* of its vLLM scripts; 0: the engine's default */
