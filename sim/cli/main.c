@@ -18,12 +18,13 @@ static const command commands[] = {
     {"run", "SCENARIO | FLAGS", "simulate, and print what users would see", ds_cmd_run},
     {"new", "FLAGS", "write a scenario file from flags", ds_cmd_new},
     {"validate", "MEASURED.csv", "simulate measured runs and print the errors", ds_cmd_validate},
+    {"calibrate", "MEASURED.csv", "fit a card to measured runs", ds_cmd_calibrate},
     {"list", "KIND", "models, hardware, schedulers and what else there is", ds_cmd_list},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 static const char *const later[] = {"sweep",     "capacity", "compare", "claim", "explain",
-                                    "calibrate", "lesson",  "trace", "gen"};
+                                    "lesson",  "trace", "gen"};
 
 /* A closed standard stream must not become the first file that is opened: standard input and error
  * lead nowhere then, and writing to standard output fails as it should (the descriptor is open for

@@ -66,9 +66,12 @@ void ds_card_cache_free(ds_card_cache *c) {
   free(c);
 }
 
-void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw) {
+void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw, const char *path) {
   cached *k = find(c, 1, gpu);
-  if (k != NULL) k->hw = *hw;
+  if (k == NULL) return;
+  k->hw = *hw;
+  k->found = true;
+  snprintf(k->path, sizeof k->path, "%s", path);
 }
 
 void ds_card_cache_engine(ds_card_cache *c, const ds_engine_card *engine) { c->engine = engine; }

@@ -46,8 +46,8 @@ typedef struct ds_expressed {
 typedef struct ds_card_cache ds_card_cache;
 ds_card_cache *ds_card_cache_new(const ds_measured_runs *runs, const ds_data_dirs *dirs);
 void ds_card_cache_free(ds_card_cache *c);
-/* Use this card for every row on that part, whatever its name leads to: for fitting. */
-void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw);
+/* Use this card (and its file, for messages) for every row on that part, whatever its name leads to: for fitting. */
+void ds_card_cache_hardware(ds_card_cache *c, const char *gpu, const ds_hw *hw, const char *path);
 /* The same for every row whose engine card has that name; kept by reference. NULL: as the card has it. */
 void ds_card_cache_engine(ds_card_cache *c, const ds_engine_card *engine);
 /* The hardware card that a row's part leads to, or NULL. */
