@@ -269,7 +269,19 @@ bool ds_fit_run(ds_fit *f) {
   bool ok = begin(&w, f) && jacobian(&w);
   if (ok) {
     f->before = f->after = median_abs(w.r, f->n_points, w.r2);
-    ok = choose(&w, f->noise) && (w.n_free == 0 || (fit(&w) && intervals(&w)));
+    ok = choose(&w, f->noise);
+    while (ok && w.n_free > 0) {
+      ok = fit(&w) && intervals(&w);
+      size_t worst = 0;
+      for (size_t k = 1; k < w.n_free; k++)
+        if (f->param[w.free[k]].error > f->param[w.free[worst]].error) worst = k;
+      ds_fit_param *p = &f->param[w.free[worst]];
+      if (!ok || p->error <= TOO_WIDE) break;
+      p->state = DS_FIT_TANGLED; /* where the fit ended it is not pinned down after all */
+      p->value = p->from = p->to = p->start;
+      drop(&w, worst);
+      for (size_t k = 0; k < w.n_free; k++) f->param[w.free[k]].value = f->param[w.free[k]].start;
+    }
   }
   end(&w);
   return ok;
