@@ -76,6 +76,19 @@ double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx) {
   return one.general ? ds_decode_general_s(&one, ctx, 0) : ds_decode_s(&one, ctx);
 }
 
+double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx) {
+  /* The cache is read once whatever the number of rows; their arithmetic then counts, at the rate of prefill. */
+  double rows = (n + drafts) / n;
+  ds_attn_decode d = o->decode;
+  d.mem_per_seq_s *= rows;
+  d.per_seq_s *= rows;
+  d.comp_per_ctx_s *= rows;
+  double memory_s = ds_attn_decode_s(&d, n, ctx) - d.t0_s;
+  if (o->kv_lora > 0) return d.t0_s + memory_s; /* which has its arithmetic already */
+  double compute_s = o->prefill.per_pair_s * ctx * rows;
+  return d.t0_s + (memory_s > compute_s ? memory_s : compute_s);
+}
+
 ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
                                     double kv_tokens, double tiles) {
   double compute_s = pairs * f->per_pair_s;
@@ -91,7 +104,10 @@ ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, dou
 /* One layer's pnorm of memory, arithmetic and work. */
 static double overlap(const ds_decode_price *d, double sum) {
   double m = sum * d->mem_per_ctx_s + d->mem_fixed_s, c = sum * d->comp_per_ctx_s, w = d->work_s;
-  if (d->p == 0) return m > c ? m : c;
+  if (d->p == 0) {
+    if (c > m) m = c;
+    return m > w ? m : w;
+  }
   if (d->p == 1) return m + c + w;
   if (d->p == 2) return ds_sqrt(m * m + c * c + w * w);
   double m2 = m * m, c2 = c * c, w2 = w * w;
@@ -111,7 +127,10 @@ static void layers_cost(const ds_operators *o, double layers, const ds_shape *s,
   if (!(layers > 0)) return;
   if (s->decode_seqs > 0) {
     double n = (double)s->decode_seqs / batches;
-    double t = layers * ds_attn_decode_s(&o->decode, n, sum / batches);
+    double t = s->draft_tokens > 0
+                   ? ds_attn_verify_s(o, n, (double)s->draft_tokens / batches, sum / batches)
+                   : ds_attn_decode_s(&o->decode, n, sum / batches);
+    t *= layers;
     bool compute = o->decode.comp_per_ctx_s > o->decode.mem_per_ctx_s;
     part_s[compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += t;
     if (ops != NULL) ops->attn_dec += t;
@@ -131,7 +150,7 @@ void ds_states_cost(const ds_operators *o, const ds_shape *s, double batches, do
                     ds_ops *ops, double part_s[DS_PART_N]) {
   if (!(o->state_layers > 0)) return;
   double rows = (double)(s->decode_seqs + s->prefill_chunks) / batches;
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens) / batches;
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens) / batches;
   double t = rounds * o->state_layers * (o->element.t0_s + 2.0 * rows * o->state_bytes * o->element.per_byte_s +
                                 tokens * o->state_flops_per_token / o->flops_16_per_s);
   part_s[DS_PART_MEMORY] += t;

@@ -23,6 +23,7 @@
 #define RUNTIME_BYTES          0.25e9
 #define RUNTIME_PARALLEL_BYTES 0.45e9
 #define SUGGESTED_RANKS_MAX    64
+#define SUGGESTED_FLOW_MAX     4096
 #define SET_APART_FRAC         0.2 /* of what is left for KV */
 
 /* One replica's ranks, as weights are split over them. */
@@ -34,6 +35,10 @@ typedef struct split {
 } split;
 
 static split split_of(const ds_pool *p, int64_t tensor_parallel) {
+  if (p->hw.dataflow.layer_s > 0) /* all devices share out everything */
+    return (split){(double)(tensor_parallel * p->data_parallel * p->pipeline_parallel),
+                   (double)(tensor_parallel * p->data_parallel * p->pipeline_parallel),
+                   (double)(tensor_parallel * p->data_parallel * p->pipeline_parallel), 1};
   double all = (double)(tensor_parallel * p->data_parallel);
   return (split){(double)tensor_parallel, all, (double)p->expert_parallel,
                  (double)p->pipeline_parallel};
@@ -42,6 +47,19 @@ static split split_of(const ds_pool *p, int64_t tensor_parallel) {
 static double kv_heads_per_rank(const ds_model *m, double ranks) {
   double heads = (double)m->kv_heads / ranks;
   return heads < 1 ? 1 : heads;
+}
+
+/* What parts with on-chip memory only hold: everything shared out evenly, and no workspace to speak
+ * of. */
+static void measure_flow(const ds_run *run, double devices, ds_memory *out) {
+  const ds_model *m = &run->model;
+  double expert = (double)ds_model_moe_layers(m) * (double)m->experts * 3 * (double)m->hidden *
+                  (double)m->expert_ffn;
+  out->weight_bytes = ((ds_model_params(m) - expert) * ds_format_weight_bytes(run->weights) +
+                       expert * ds_format_weight_bytes(run->expert_weights)) / devices;
+  out->kv_bytes = out->budget_bytes - out->weight_bytes;
+  out->kv_bytes_per_token =
+      ds_model_kv_bytes_per_token(m, ds_format_kv_bytes(run->kv_cache)) / devices;
 }
 
 /* Layers of a kind on the stage that has the most. */
@@ -143,12 +161,28 @@ static void measure(const ds_run *run, int64_t ranks, ds_memory *out) {
   const split k = split_of(p, ranks);
   *out = (ds_memory){.device_bytes = p->hw.memory_bytes,
                      .budget_bytes = p->hw.memory_bytes * p->memory_utilization};
+  if (p->hw.dataflow.layer_s > 0) {
+    measure_flow(run, k.all, out);
+    return;
+  }
   out->weight_bytes = weight_bytes(run, &k);
+  /* The drafter's weights and KV; a head of one layer shares the embeddings and the output layer. */
+  ds_run drafter;
+  double draft_kv = 0;
+  if (ds_drafter_run(run, &drafter)) {
+    if (p->speculative.method != DS_DRAFT_MODEL) drafter.model.vocab = 0;
+    split d = k;
+    d.stages = 1;
+    if (drafter.model.experts == 0) d.experts = 1;
+    out->weight_bytes += weight_bytes(&drafter, &d);
+    draft_kv = (double)ds_model_attention_layers(&drafter.model) * kv_bytes_of_layer(&drafter, k.group);
+  }
   out->activation_bytes = activation_bytes(run, k.group);
   out->runtime_bytes = RUNTIME_BYTES + (k.all * k.stages > 1 ? RUNTIME_PARALLEL_BYTES : 0);
   out->kv_bytes =
       out->budget_bytes - out->weight_bytes - out->activation_bytes - out->runtime_bytes;
   measure_kv(run, &k, out);
+  out->kv_bytes_per_token += draft_kv;
 }
 
 static double block_bytes(const ds_run *run, const ds_memory *m) {
@@ -215,7 +249,8 @@ static ds_status does_not_fit(const ds_run *run, const ds_memory *m, ds_error *e
   ds_error_text(err, ", ");
   append_gb(err, block_bytes(run, m) * (1 + reserved_blocks(run)) - m->kv_bytes);
   ds_error_text(err, " too much to leave room for a KV block");
-  for (int64_t ranks = 1; ranks <= SUGGESTED_RANKS_MAX; ranks *= 2) {
+  int64_t most = p->hw.dataflow.layer_s > 0 ? SUGGESTED_FLOW_MAX : SUGGESTED_RANKS_MAX;
+  for (int64_t ranks = 1; ranks <= most; ranks += most > SUGGESTED_RANKS_MAX ? 1 : ranks) {
     ds_memory other;
     if (!splits(run, ranks)) continue;
     measure(run, ranks, &other);

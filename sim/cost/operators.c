@@ -104,10 +104,19 @@ static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
 }
 
 void ds_operators_bind(const ds_run *run, ds_operators *out) {
-  const ds_model *m = &run->model;
-  const ds_engine_card *e = &run->pool.engine;
   bool ideal = run->cost_tier == DS_COST_SPEED_OF_LIGHT;
   ds_run capped = *run;
+  double flow = 0;
+  if (run->pool.hw.dataflow.layer_s > 0) { /* whole layers on each device, however they are asked for */
+    capped.pool.pipeline_parallel *= run->pool.tensor_parallel * run->pool.data_parallel;
+    flow = (double)capped.pool.pipeline_parallel;
+    capped.pool.tensor_parallel = capped.pool.data_parallel = capped.pool.expert_parallel = 1;
+    if (capped.pool.pipeline_parallel > run->model.layers)
+      capped.pool.pipeline_parallel = run->model.layers;
+  }
+  run = &capped;
+  const ds_model *m = &run->model;
+  const ds_engine_card *e = &run->pool.engine;
   ds_hw *hw = &capped.pool.hw;
   cap_power(hw, run->pool.power_cap_w);
   if (!ideal) own_kernels(hw, e);
@@ -136,6 +145,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
     ds_attention_bind(hw, run->pool.attention_8bit, ideal, out);
   bind_indexer(m, hw, ideal, out);
   bind_pipeline(&capped, ideal, out);
+  out->flow_devices = flow;
   out->moe = ds_moe_bind(&capped, ideal);
   out->exchange = ds_exchange_bind(&capped, ideal);
   out->reduce = ds_allreduce_bind(hw, ideal ? 1 : run->pool.tensor_parallel);
@@ -149,6 +159,11 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
       (ds_elementwise){e->small_kernel_s, 1.0 / (hw->memory_bytes_per_s * hw->elementwise_em)};
   out->per_iteration_s = e->per_iteration_s;
   out->per_request_s = e->per_request_s;
+  out->capture_max = (double)e->capture_max;
+  out->capture_step = e->capture_step > 0 ? (double)e->capture_step : 8;
+  out->eager_s = e->launch_s * e->kernels_per_layer * out->layers;
+  out->async_host = e->async_scheduling;
+  if (e->static_scales) out->body.quantise = false;
 }
 
 /* Where an operator's seconds go: its total to one of `ops`, its causes to `part_s`. */

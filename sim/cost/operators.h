@@ -43,6 +43,7 @@ typedef struct ds_attn_prefill {
 typedef struct ds_allreduce {
   double ranks; /* 1: free */
   double one_shot_s, one_shot_per_byte_s, two_shot_s, two_shot_per_byte_s;
+  double switch_s, switch_per_byte_s; /* 0: no switch that reduces */
 } ds_allreduce;
 
 typedef struct ds_elementwise {
@@ -98,6 +99,10 @@ typedef struct ds_operators {
   ds_exchange exchange;
   ds_elementwise element;
   double per_iteration_s, per_request_s;
+  double capture_max, capture_step; /* of graphs; 0: no padding */
+  double eager_s;                   /* to launch an iteration outside graphs */
+  bool async_host;
+  double flow_devices;           /* that share out all layers, each in its own memory; 0: none do */
   double stages, longest, last; /* of a pipeline, and layers of the longest and the last */
   double hop_s, hop_per_token_s; /* from stage to stage */
   bool overlap;                  /* two halves of a batch take turns */
@@ -114,6 +119,8 @@ void ds_attention_bind(const ds_hw *hw, bool eight_bit, bool ideal, ds_operators
 void ds_latent_bind(const ds_hw *hw, ds_format kv, bool ideal, ds_operators *o);
 /* Per layer, with its fixed time; n >= 1. */
 double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx);
+/* The same with several query rows in some sequences: `drafts` more than n in all. */
+double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx);
 /* Per layer, with its fixed time; only for shapes with prefill tokens. */
 ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
                                     double kv_tokens, double tiles);

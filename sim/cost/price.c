@@ -26,7 +26,10 @@ ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs,
   p->alloc = *a;
   p->tier = run->cost_tier;
   p->linear = run->linear;
-  if (p->tier != DS_COST_LINEAR) ds_operators_bind(run, &p->op);
+  if (p->tier != DS_COST_LINEAR) {
+    ds_operators_bind(run, &p->op);
+    p->flow = ds_flow_bind(run);
+  }
   p->n_stack = memo_length(max_tokens, STACK_MEMO_MAX);
   p->n_head = memo_length(max_seqs, SEQS_MEMO_MAX);
   p->n_decode = p->n_head;
@@ -37,6 +40,14 @@ ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs,
     ds_pricer_free(p);
     return ds_error_begin(err, DS_E_NOMEM, "out of memory for the cost model");
   }
+  ds_run drafter;
+  if (p->tier != DS_COST_LINEAR && ds_drafter_run(run, &drafter)) {
+    ds_status st = ds_pricer_new(&drafter, 1, max_seqs, a, &p->drafter, err);
+    if (st != DS_OK) {
+      ds_pricer_free(p);
+      return st;
+    }
+  }
   *out = p;
   return DS_OK;
 }
@@ -44,6 +55,7 @@ ds_status ds_pricer_new(const ds_run *run, int64_t max_tokens, int64_t max_seqs,
 void ds_pricer_free(ds_pricer *p) {
   if (p == NULL) return;
   ds_alloc a = p->alloc;
+  ds_pricer_free(p->drafter);
   ds_alloc_free(&a, p->stack, (size_t)p->n_stack, sizeof *p->stack);
   ds_alloc_free(&a, p->head, (size_t)p->n_head, sizeof *p->head);
   ds_alloc_free(&a, p->decode, (size_t)p->n_decode, sizeof *p->decode);
@@ -86,7 +98,7 @@ static void linear_parts(const ds_linear *l, double prefill_tokens, double decod
   part_s[DS_PART_MEMORY] = l->decode_sequence_s * decode_seqs;
   part_s[DS_PART_COMPUTE] = l->prefill_token_s * prefill_tokens;
   part_s[DS_PART_COMM] = 0;
-  part_s[DS_PART_HOST] = l->step_s;
+  part_s[DS_PART_HOST] = l->step_s + l->scheduling_s;
 }
 
 static const ds_part_cost *stack_of(ds_pricer *p, int64_t tokens) {
@@ -161,6 +173,24 @@ static bool special(const ds_operators *o) {
   return o->near_layers > 0 || o->decode.comp_per_ctx_s > 0;
 }
 
+/* Rows of the captured graph that n rows are replayed with; n itself where nothing is captured. */
+static double captured(const ds_operators *o, double n) {
+  if (n > o->capture_max || n <= 2) return n;
+  if (n <= 4) return 4;
+  double padded = ds_ceil(n / o->capture_step) * o->capture_step;
+  return padded > o->capture_max ? o->capture_max : padded;
+}
+
+/* The host's time, beside what the device takes: all of it, or what does not hide; and what launching
+ * kernels one by one takes longer than running them. */
+static double host_s(const ds_operators *o, double requests, double device_s, bool graph) {
+  double host = o->per_iteration_s + o->per_request_s * requests;
+  double late = !graph && o->eager_s > device_s ? o->eager_s - device_s : 0;
+  if (!o->async_host) return host + late;
+  double hidden = device_s + late;
+  return late + (host > hidden ? host - hidden : 0);
+}
+
 static void fill_decode(ds_pricer *p, int64_t n, ds_decode_price *d) {
   double part_s[DS_PART_N] = {0}, seqs = (double)n;
   *d = (ds_decode_price){.p = 1, .attention_part = DS_PART_MEMORY};
@@ -170,21 +200,28 @@ static void fill_decode(ds_pricer *p, int64_t n, ds_decode_price *d) {
     split_ns(part_s, ds_ns_of_s(d->base_s), d->fixed_ns); /* nothing varies: the whole iteration */
     return;
   }
+  if (DS_UNLIKELY(p->flow.used)) {
+    ds_flow_decode(&p->flow, seqs, d, part_s);
+    d->base_s = sum_parts(part_s);
+    split_ns(part_s, (int64_t)(d->base_s * 1e9), d->fixed_ns);
+    return;
+  }
   const ds_operators *o = &p->op;
   passage g = passage_of(o, n, seqs, seqs);
   double share = seqs / g.batches, attention = o->full_layers + o->near_layers;
   if (g.hops > 0) {
     passage_parts(p, &g, seqs, seqs, NULL, part_s);
   } else {
-    ds_stack_cost(o, seqs, NULL, part_s);
-    ds_head_cost(o, seqs, NULL, part_s);
+    double rows = captured(o, seqs);
+    ds_stack_cost(o, rows, NULL, part_s);
+    ds_head_cost(o, rows, NULL, part_s);
   }
   part_s[DS_PART_MEMORY] += g.layers * attention * (o->decode.t0_s + share * o->decode.per_seq_s);
   if (o->state_layers > 0) {
     const ds_shape states = {.decode_seqs = n};
     ds_states_cost(o, &states, g.batches, g.layers, NULL, part_s);
   }
-  part_s[DS_PART_HOST] += o->per_iteration_s + o->per_request_s * seqs;
+  part_s[DS_PART_HOST] += host_s(o, seqs, sum_parts(part_s), seqs <= o->capture_max);
   d->base_s = sum_parts(part_s);
   d->layers = g.layers * o->full_layers;
   d->mem_per_ctx_s = o->decode.mem_per_ctx_s / g.batches;
@@ -232,30 +269,51 @@ static void decode_only(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
   out->part_ns[d->attention_part] += rest;
 }
 
+/* Passes of the drafter, one after the other, over the rows that draft. */
+static void add_drafting(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N]) {
+  if (p->drafter == NULL || s->draft_rows < 1) return;
+  const ds_decode_price *d = ds_price_decode(p->drafter, s->draft_rows);
+  double passes = (double)s->draft_passes, share = 1;
+  if (s->draft_rows < s->decode_seqs) share = (double)s->draft_rows / (double)s->decode_seqs;
+  double ctx = s->decode_ctx * share, near = s->decode_near * share;
+  double left = d->general ? ds_decode_general_s(d, ctx, near) : ds_decode_s(d, ctx);
+  for (int i = 0; i < DS_PART_N; i++) {
+    double fixed = (double)d->fixed_ns[i] * 1e-9;
+    part_s[i] += passes * fixed;
+    left -= fixed;
+  }
+  part_s[d->attention_part] += passes * left;
+}
+
 static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N]) {
   if (p->tier == DS_COST_LINEAR) {
     linear_parts(&p->linear, (double)s->prefill_tokens, (double)s->decode_seqs, part_s);
+    part_s[DS_PART_COMPUTE] += p->linear.draft_token_s * (double)s->draft_tokens;
+  } else if (DS_UNLIKELY(p->flow.used)) {
+    for (int i = 0; i < DS_PART_N; i++) part_s[i] = 0;
+    ds_flow_mixed(&p->flow, s, NULL, part_s);
   } else {
     const ds_operators *o = &p->op;
     int64_t requests = s->decode_seqs + s->prefill_chunks;
-    double tokens = (double)(s->decode_seqs + s->prefill_tokens),
-           rows = (double)(s->decode_seqs + s->finished_chunks);
+    int64_t decoded = s->decode_seqs + s->draft_tokens;
+    double tokens = (double)(decoded + s->prefill_tokens), rows = (double)(decoded + s->finished_chunks);
     passage g = passage_of(o, requests, tokens, rows);
     if (DS_UNLIKELY(g.hops > 0)) {
       for (int i = 0; i < DS_PART_N; i++) part_s[i] = 0;
       passage_parts(p, &g, tokens, rows, NULL, part_s);
     } else {
-      const ds_part_cost *stack = stack_of(p, s->decode_seqs + s->prefill_tokens);
-      const ds_part_cost *head = head_of(p, s->decode_seqs + s->finished_chunks);
+      const ds_part_cost *stack = stack_of(p, decoded + s->prefill_tokens);
+      const ds_part_cost *head = head_of(p, decoded + s->finished_chunks);
       for (int i = 0; i < DS_PART_N; i++) part_s[i] = stack->part_s[i] + head->part_s[i];
     }
     ds_attention_cost(o, s, g.batches, g.layers, NULL, part_s);
-    part_s[DS_PART_HOST] += o->per_iteration_s + o->per_request_s * (double)requests;
+    if (s->draft_passes > 0) add_drafting(p, s, part_s);
+    part_s[DS_PART_HOST] += host_s(o, (double)requests, sum_parts(part_s), false);
   }
 }
 
 void ds_price_mixed(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
-  if (s->prefill_tokens < 1) {
+  if (s->prefill_tokens < 1 && s->draft_tokens < 1) {
     decode_only(p, s, out);
     return;
   }
@@ -271,23 +329,52 @@ int64_t ds_price_mixed_ns(ds_pricer *p, const ds_shape *s) {
   return ds_ns_of_s(sum_parts(part_s));
 }
 
+void ds_price_verify(ds_pricer *p, const ds_shape *s, ds_mixed_price *out) {
+  ds_shape rows = {.decode_seqs = s->decode_seqs,
+                   .decode_ctx = s->decode_ctx,
+                   .decode_near = s->decode_near,
+                   .draft_tokens = s->draft_tokens,
+                   .draft_passes = s->draft_passes,
+                   .draft_rows = s->draft_rows};
+  ds_price_mixed(p, &rows, out);
+}
+
 void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
   *out = (ds_ops){0};
   double n = (double)s->decode_seqs;
   if (p->tier == DS_COST_LINEAR) { /* no operators: its three terms where they come closest */
-    out->engine = p->linear.step_s;
+    out->engine = p->linear.step_s + p->linear.scheduling_s;
     out->attn_dec = p->linear.decode_sequence_s * n;
     out->gemm_mlp = p->linear.prefill_token_s * (double)s->prefill_tokens;
     return;
   }
+  if (p->flow.used) {
+    double unused[DS_PART_N] = {0};
+    ds_flow_mixed(&p->flow, s, out, unused);
+    return;
+  }
   const ds_operators *o = &p->op;
-  double part_s[DS_PART_N] = {0}, tokens = n + (double)s->prefill_tokens,
-         rows = n + (double)s->finished_chunks;
+  double drafts = (double)s->draft_tokens; /* the drafter's own passes are not among the operators */
+  double part_s[DS_PART_N] = {0}, tokens = n + drafts + (double)s->prefill_tokens,
+         rows = n + drafts + (double)s->finished_chunks;
   int64_t requests = s->decode_seqs + s->prefill_chunks;
   passage g = passage_of(o, requests, tokens, rows);
-  passage_parts(p, &g, tokens, rows, out, part_s);
+  bool decode = s->prefill_tokens == 0 && s->draft_tokens == 0;
+  double launched = decode && g.hops == 0 ? captured(o, n) : tokens;
+  passage_parts(p, &g, launched, decode && g.hops == 0 ? launched : rows, out, part_s);
+  if (decode) { /* what grows with the context comes on top, as in ds_price_decode */
+    const ds_shape start = {.decode_seqs = s->decode_seqs};
+    double device_s[DS_PART_N] = {0};
+    for (int i = 0; i < DS_PART_N; i++) device_s[i] = part_s[i];
+    device_s[DS_PART_MEMORY] += g.layers * (o->full_layers + o->near_layers) *
+                                (o->decode.t0_s + n / g.batches * o->decode.per_seq_s);
+    ds_states_cost(o, &start, g.batches, g.layers, NULL, device_s);
+    out->engine = host_s(o, (double)requests, sum_parts(device_s), n <= o->capture_max);
+    ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
+    return;
+  }
   ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
-  out->engine = o->per_iteration_s + o->per_request_s * (double)requests;
+  out->engine = host_s(o, (double)requests, sum_parts(part_s), false);
 }
 
 double ds_ops_total(const ds_ops *o) {

@@ -27,6 +27,9 @@ typedef struct ds_shape {
   double prefill_pairs;     /* sum of query x key pairs, causal: s c + s (s + 1) / 2 for s new after c cached */
   double prefill_kv_tokens; /* sum of s + c */
   int64_t prefill_tiles;    /* sum of ceil(s / 128) */
+  int64_t draft_tokens;     /* speculation: drafts that the decode rows verify beside their one token */
+  int64_t draft_passes;     /* of the drafter before it, each over draft_rows rows */
+  int64_t draft_rows;
   double prefill_near_pairs, prefill_near_kv; /* pairs and s + c within reach, as decode_near */
 } ds_shape;
 
@@ -101,6 +104,9 @@ const ds_decode_price *ds_price_decode(ds_pricer *p, int64_t n);
 void ds_price_mixed(ds_pricer *p, const ds_shape *s, ds_mixed_price *out);
 /* Its total alone, for prefill_tokens >= 1. */
 int64_t ds_price_mixed_ns(ds_pricer *p, const ds_shape *s);
+
+/* The decode rows of a shape with drafts in it, without its prefill tokens: drafting and verifying. */
+void ds_price_verify(ds_pricer *p, const ds_shape *s, ds_mixed_price *out);
 
 /* The same iteration by operator, not memoised: for explanations, and for tests against the reference. Any tier. */
 void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out);

@@ -54,13 +54,14 @@ static double body_flops(const ds_operators *o, const products *g, double tokens
 
 static double attention_flops(const ds_operators *o, const ds_shape *s) {
   double all = o->full_layers * s->decode_ctx + o->near_layers * s->decode_near;
+  if (s->draft_tokens > 0) all *= 1.0 + (double)s->draft_tokens / (double)s->decode_seqs;
   double pairs = o->full_layers * s->prefill_pairs + o->near_layers * s->prefill_near_pairs;
   double per_pair = 4.0 * o->heads * o->head_dim, per_ctx = per_pair;
   if (o->kv_lora > 0) {
     per_ctx = 2.0 * o->heads * (2.0 * o->kv_lora + o->qk_rope);
     per_pair = 2.0 * o->heads * (o->qk_nope + o->qk_rope + o->v_dim);
   }
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens);
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens);
   return per_ctx * all + per_pair * pairs + o->state_layers * tokens * o->state_flops_per_token +
          o->near_layers * o->index_flops * (s->decode_ctx + s->prefill_pairs);
 }
@@ -81,8 +82,8 @@ static double expert_bytes(const ds_operators *o, const products *g, double touc
 
 void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double *bytes) {
   *flops = *bytes = 0;
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens),
-         rows = (double)(s->decode_seqs + s->finished_chunks);
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens),
+         rows = (double)(s->decode_seqs + s->draft_tokens + s->finished_chunks);
   if (p->tier == DS_COST_LINEAR || !(tokens > 0)) return;
   const ds_operators *o = &p->op;
   const products g = products_of(o);
@@ -98,8 +99,8 @@ void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double 
 }
 
 double ds_price_floor_s(const ds_pricer *p, const ds_shape *s) {
-  double tokens = (double)(s->decode_seqs + s->prefill_tokens),
-         rows = (double)(s->decode_seqs + s->finished_chunks);
+  double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens),
+         rows = (double)(s->decode_seqs + s->draft_tokens + s->finished_chunks);
   if (p->tier == DS_COST_LINEAR || !(tokens > 0)) return 0;
   const ds_operators *o = &p->op;
   const products g = products_of(o);
@@ -117,5 +118,5 @@ double ds_price_floor_s(const ds_pricer *p, const ds_shape *s) {
   if (rows > 0) bytes += g.head_macs_per_row * o->head.weight_bytes;
   double memory_s = bytes / o->memory_bytes_per_s;
   double floor_s = compute_s > memory_s ? compute_s : memory_s;
-  return floor_s / (o->stages > 1 ? o->stages : 1);
+  return floor_s / (o->flow_devices > 0 ? o->flow_devices : o->stages);
 }

@@ -70,7 +70,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
   const ds_slo_request *limit = &s->run.slo.request;
   s->has_slo = limit->ttft_ns > 0 || limit->tpot_ns > 0 || limit->itl_ns > 0 || limit->e2e_ns > 0;
   /* Every attention group of a replica schedules for itself, like a replica. */
-  s->n_replicas = (size_t)(pool->replicas * pool->data_parallel);
+  s->n_replicas = (size_t)(pool->replicas * (pool->hw.dataflow.layer_s > 0 ? 1 : pool->data_parallel));
   s->replica = ds_alloc_zeroed(&s->alloc, s->n_replicas, sizeof *s->replica);
   s->totals = ds_alloc_zeroed(&s->alloc, s->n_replicas, sizeof *s->totals);
   s->outstanding = ds_alloc_zeroed(&s->alloc, s->n_replicas, sizeof *s->outstanding);

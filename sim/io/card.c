@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "io/card.h"
+#include "spec/arith.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>
@@ -241,6 +242,22 @@ static bool read_grade(const ds_node *root, ds_grade *out, ds_diag *d) {
   return true;
 }
 
+static bool is_estimated(const ds_node *root, const char *group) {
+  const ds_node *n = ds_node_get(ds_node_get(ds_node_get(root, "efficiencies"), group), "grade");
+  return !n || n->kind != DS_NODE_SCALAR || strcmp(n->text, "estimate") == 0;
+}
+
+static void read_estimated(const ds_node *root, ds_hw *hw) {
+  for (int g = 0; g < DS_GEMM_GROUPS; ++g)
+    hw->gemm_estimated[g] = is_estimated(root, ds_gemm_group_name((ds_gemm_group)g));
+  for (int g = 0; g < DS_MOE_GROUPS; ++g)
+    hw->moe_estimated[g] = is_estimated(root, ds_moe_group_name((ds_moe_group)g));
+  hw->decode_kv8_estimated = is_estimated(root, "attn_decode_kv8");
+  hw->latent_estimated[0] = is_estimated(root, "mla_decode_kv16");
+  hw->latent_estimated[1] = is_estimated(root, "mla_decode_kv8");
+  hw->exchange_estimated = is_estimated(root, "dispatch_low");
+}
+
 static bool check_exponents(const ds_node *root, const char *shown, ds_diag *d) {
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_HARDWARE];
   for (size_t i = 0; i < s->n_fields; ++i) {
@@ -288,6 +305,7 @@ bool ds_card_hardware(const ds_doc *doc, ds_hw *out, ds_diag *d) {
       !read_fields(DS_CARD_HARDWARE, doc->root, "", true, out, d) ||
       !check_exponents(doc->root, "", d) || !read_grade(doc->root, &out->grade, d))
     return false;
+  read_estimated(doc->root, out);
   derive(out, doc->root);
   return true;
 }

@@ -168,6 +168,10 @@ static const ds_card_field hardware_fields[] = {
     FIXED_TIME("efficiencies.allreduce.a2", allreduce.a2_s, "two-shot all-reduce: fixed time"),
     SHARE("efficiencies.allreduce.e2", allreduce.e2,
           "two-shot all-reduce: share of link bandwidth"),
+    FIXED_TIME("efficiencies.allreduce.a3", allreduce.a3_s,
+               "all-reduce in the switch (NVLS): fixed time"),
+    SHARE("efficiencies.allreduce.e3", allreduce.e3,
+          "all-reduce in the switch: share of link bandwidth, each byte once up and once down"),
     SHARE("efficiencies.elementwise.em", elementwise_em,
           "elementwise kernels: share of memory bandwidth"),
     MOE("moe_bf16", DS_MOE_BF16, "16-bit experts"),
@@ -206,15 +210,27 @@ static const ds_card_field engine_fields[] = {
     KERNELS("kernel_compute", kernel_compute, "its kernels' share of arithmetic, over the hardware card's"),
     KERNELS("kernel_fixed", kernel_fixed, "its kernels' fixed times, over the hardware card's"),
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
+    {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,
+     false, "activations are quantised with fixed scales, without a pass of their own"},
+    {"async_scheduling", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, async_scheduling), 0,
+     0, false, "host time hides behind the device's"},
+    {"graphs.capture_max", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_max), 1,
+     65536, false, "largest batch with a captured graph; decode batches are padded to captured sizes"},
+    {"graphs.capture_step", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_step), 1,
+     65536, false, "captured sizes are 1, 2, 4 and multiples of this"},
+    {"graphs.launch", DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, launch_s), 0, 1, false,
+     "time to launch a kernel outside graphs"},
+    {"graphs.kernels_per_layer", DS_FIELD_QUANTITY, DS_DIM_NUMBER,
+     offsetof(ds_engine_card, kernels_per_layer), 0, 1000, false, "kernels of a layer outside graphs"},
     {"expert_rho", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, expert_rho), 0.1, 1,
      false, "tokens choose experts as T^rho independent ones would; 1 where not given"},
 };
 
 static const char *const model_texts[] = {"model", "name", "title", "aliases", "sources", "notes"};
 static const char *const hardware_texts[] = {"hardware", "name",    "title", "vendor",
-                                             "aliases",  "sources", "notes"};
-static const char *const engine_texts[] = {"engine",  "name", "family",  "title",
-                                           "aliases", "date", "sources", "notes"};
+                                             "aliases",  "sources", "notes", "calibrated_on"};
+static const char *const engine_texts[] = {"engine", "name",    "family", "title",        "aliases",
+                                           "date",   "sources", "notes",  "calibrated_on"};
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 const ds_card_schema ds_card_schemas[DS_CARD_KINDS] = {

@@ -6,6 +6,7 @@
 
 #include "report/numbers.h"
 #include "report/report.h"
+#include "spec/arith.h"
 #include "study/express.h"
 
 #define COLUMNS 80
@@ -104,7 +105,12 @@ static void headline(ds_outfile *out, const ds_report *r) {
     const ds_scenario *sc = r->scenario;
     const char *model = sc->model_title[0] != '\0' ? sc->model_title : run->model.name;
     const char *part = sc->hardware_title[0] != '\0' ? sc->hardware_title : p->hw.name;
-    put(&l, "%s %s on ", model, ds_format_name(run->weights));
+    {
+      put(&l, "%s %s", model, ds_format_name(run->weights));
+      if (run->model.experts > 0 && run->expert_weights != run->weights)
+        put(&l, ", experts %s,", ds_format_name(run->expert_weights));
+      put(&l, " on ");
+    }
     if (width > 1)
       put(&l, "%lld x %lld %s, ", replicas, width, part);
     else
@@ -316,9 +322,12 @@ const ds_band *ds_report_band(const ds_report *r, ds_band_metric metric) {
 }
 
 /* What the efficiencies rest on. */
-static void put_grade(line *l, const ds_hw *hw) {
+static void put_grade(line *l, const ds_run *run) {
+  const ds_hw *hw = &run->pool.hw;
   put(l, "; the efficiencies of %s %s", hw->name,
       hw->grade == DS_GRADE_MEASURED ? "were fitted to measured kernels" : "are estimates");
+  const char *guess = hw->grade == DS_GRADE_MEASURED ? ds_estimated_group(run) : NULL;
+  if (guess != NULL) put(l, ", but its %s is an estimate", guess);
 }
 
 static void trust(ds_outfile *out, const ds_report *r) {
@@ -343,7 +352,7 @@ static void trust(ds_outfile *out, const ds_report *r) {
     if (tpot == NULL) put(&l, "%sthroughput +-%.0f %%", ttft != NULL ? ", " : "", 100 * tokens->half_width);
     put(&l, " (%lld measured runs, %s)", (long long)any->runs, r->bands->date);
   }
-  if (run->cost_tier == DS_COST_ROOFLINE) put_grade(&l, hw);
+  if (run->cost_tier == DS_COST_ROOFLINE) put_grade(&l, run);
   ds_wrapped(out, "trust", l.text);
 }
 
@@ -361,6 +370,11 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);
   if (sc->run.cost_tier == DS_COST_SPEED_OF_LIGHT) put(&l, "; speed of light");
+  const ds_pool *p = &sc->run.pool;
+  if (sc->run.cost_tier == DS_COST_ROOFLINE && p->data_parallel > 1)
+    put(&l, "; attention groups schedule apart and are priced as if all had the same batch");
+  if (sc->run.cost_tier == DS_COST_ROOFLINE && p->pipeline_parallel > 1)
+    put(&l, "; pipeline stages share each batch evenly");
   ds_wrapped(out, "assumed", l.text);
 }
 

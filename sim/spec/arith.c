@@ -116,3 +116,20 @@ ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights) {
   }
   return (ds_expert_arith){wide, wb, DS_MOE_BF16};
 }
+
+const char *ds_estimated_group(const ds_run *run) {
+  const ds_hw *hw = &run->pool.hw;
+  ds_gemm_group g = ds_arith_of(hw, run->weights).group;
+  bool narrow = ds_format_kv_bytes(run->kv_cache) < 2;
+  if (hw->gemm_estimated[g]) return ds_gemm_group_name(g);
+  if (run->model.experts > 0) {
+    ds_moe_group m = ds_expert_arith_of(hw, run->expert_weights).group;
+    if (hw->moe_estimated[m]) return ds_moe_group_name(m);
+  }
+  if (run->model.kv_lora > 0) {
+    if (hw->latent_estimated[narrow]) return narrow ? "mla_decode_kv8" : "mla_decode_kv16";
+  } else if (narrow && hw->decode_kv8_estimated) {
+    return "attn_decode_kv8";
+  }
+  return run->model.experts > 0 && run->pool.data_parallel > 1 && hw->exchange_estimated ? "dispatch_low" : NULL;
+}

@@ -9,6 +9,7 @@
 
 #include "spec/hardware.h"
 #include "spec/model.h"
+#include "spec/run.h"
 
 typedef struct ds_arith {
   double peak_per_s;   /* FLOP/s or integer operations per second, dense */
@@ -27,6 +28,10 @@ typedef struct ds_expert_arith {
   ds_moe_group group;
 } ds_expert_arith;
 ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights);
+
+/* On a part with measured efficiencies: the first group that this run uses and that is an estimate all the same, by its
+ * name in the card; NULL: none. */
+const char *ds_estimated_group(const ds_run *run);
 
 /* Lower-case name as in a hardware card: moe_bf16 moe_fp8 ... */
 const char *ds_moe_group_name(ds_moe_group g);

@@ -31,6 +31,7 @@ typedef struct ds_eff_prefill { /* 3.2 */
 } ds_eff_prefill;
 typedef struct ds_eff_allreduce { /* 4.1 */
   double a1_s, b_s, e1, a2_s, e2;
+  double a3_s, e3; /* reduced in the switch (NVLS, SHARP); e3 0: not known */
 } ds_eff_allreduce;
 
 typedef struct ds_eff_moe { /* 3.5 */
@@ -74,6 +75,9 @@ typedef struct ds_hw {
   char price_date[16];                /* as printed beside the price, e.g. 2026-05 */
   bool big_default;                   /* vLLM's larger default limits: 70 GiB or more, and no A100 */
   ds_grade grade;                     /* of the efficiencies: measured kernels, or estimates */
+  /* of single groups, where others are measured */
+  bool gemm_estimated[DS_GEMM_GROUPS], decode_kv8_estimated, latent_estimated[2] /* by width of KV: 16, 8 */,
+      moe_estimated[DS_MOE_GROUPS], exchange_estimated;
   double sustained_clock;             /* factor on compute that long runs keep (0..1] */
   ds_eff_gemm gemm[DS_GEMM_GROUPS];
   ds_eff_decode decode_kv16, decode_kv8;
@@ -100,6 +104,12 @@ typedef struct ds_engine_card {
   /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
    * Factors on the share of bandwidth, the share of arithmetic, and the fixed times that a captured graph does not hide. */
   double kernel_memory, kernel_compute, kernel_fixed;
+  bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
+  bool async_scheduling; /* the host's time hides behind the device's */
+  /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
+   * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
+  int64_t capture_max, capture_step;
+  double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;
 

@@ -6,11 +6,13 @@
 #include "base/status.h"
 #include "spec/hardware.h"
 #include "spec/model.h"
+#include "spec/speculation.h"
 
 typedef enum ds_cost_tier { DS_COST_ROOFLINE, DS_COST_SPEED_OF_LIGHT, DS_COST_LINEAR } ds_cost_tier;
 
 typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequence x D + draft_token x drafts */
   double step_s, prefill_token_s, decode_sequence_s, draft_token_s;
+  double scheduling_s; /* of the host, per iteration */
 } ds_linear;
 
 typedef enum ds_role { DS_ROLE_UNIFIED, DS_ROLE_PREFILL, DS_ROLE_DECODE } ds_role;
@@ -36,6 +38,7 @@ typedef struct ds_pool {
   int64_t kv_block_tokens;
   double memory_utilization;
   bool prefix_cache;
+  ds_speculation speculative;
   bool attention_8bit;       /* attention multiplies in 8 bit (fp8 or int8) where the cache is 8 bit */
   bool two_batch_overlap;    /* halves of a batch take turns: one computes while the other communicates */
   int64_t redundant_experts; /* copies of busy experts, which even out the load */

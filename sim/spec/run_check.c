@@ -96,6 +96,7 @@ static ds_status check_model(const check *c) {
  * repeated. */
 static ds_status check_split(const check *c) {
   const ds_model *m = &c->run->model;
+  if (c->run->pool.hw.dataflow.layer_s > 0) return DS_OK; /* layers are mapped on devices as they come */
   const ds_pool *p = &c->run->pool;
   int64_t tp = p->tensor_parallel, ranks = tp * p->data_parallel, ep = p->expert_parallel;
   const char *what = NULL;
@@ -285,6 +286,10 @@ static ds_status check_hardware(const check *c) {
   if (!finite_at_least(hw->peak_flops_per_s[DS_MATH_4], 0)) return missing(c, "peak.fp4", NULL);
   if (!finite_at_least(hw->int8_ops_per_s, 0)) return missing(c, "peak.int8", NULL);
   if (!positive(hw->units)) return missing(c, "units", NULL);
+  const ds_dataflow *flow = &hw->dataflow;
+  if (!finite_at_least(flow->layer_s, 0) || !finite_at_least(flow->hop_s, 0))
+    return missing(c, "dataflow", NULL);
+  if (flow->layer_s > 0) return positive(flow->compute_frac) ? DS_OK : missing(c, "dataflow.compute", NULL);
   return c->run->cost_tier == DS_COST_ROOFLINE ? check_efficiencies(c) : DS_OK;
 }
 

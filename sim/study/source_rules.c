@@ -66,7 +66,7 @@ static const ds_engine_rule engines[] = {
     {"Deepspeed", 0, 9999, 0, 9999, "static-2024", "static", 0.95, false},
     {"Optimum", 0, 9999, 0, 9999, "static-2024", "static", 0.95, false},
 };
-static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-1.0rc", "trtllm", 0.95, true};
+static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-2025-mid", "trtllm", 0.95, true};
 
 /* The year that a note gives, as in "measured 2025-10-29". */
 static int year_of(const ds_measured_run *m, int otherwise) {
