@@ -19,12 +19,12 @@ static const double targets[DS_STRATA][N_FIGURES] = {{7, 7, 8, 15}, {12, 12, 12,
 typedef struct want {
   int stratum, load, metric; /* -1: any */
   int fitted;                /* 1: only rows that a fit may have seen, 0: only others, -1: all */
-  bool no_blanks, saturated;
+  bool no_blanks, saturated, trusted; /* trusted: strata A and B only */
   const char *hardware, *model_class, *engine; /* NULL: any */
   int kernels;                                 /* -1: any */
   int half;                                    /* of the ids: 0, 1; -1: both */
 } want;
-static const want anything = {-1, -1, -1, 0, false, false, NULL, NULL, NULL, -1, -1};
+static const want anything = {-1, -1, -1, 0, false, false, false, NULL, NULL, NULL, -1, -1};
 
 static int half_of(const char *id) {
   unsigned h = 2166136261u;
@@ -39,7 +39,7 @@ static bool keep(const ds_residual *r, const void *user) {
   unsigned blanks = v->blanks & ~(unsigned)(DS_BLANK_VERSION | DS_BLANK_REQUESTS);
   return (w->stratum < 0 || (int)v->stratum == w->stratum) && (w->load < 0 || (int)v->load == w->load) &&
          (w->metric < 0 || (int)r->metric == w->metric) && (w->fitted < 0 || (int)v->fitted == w->fitted) &&
-         (!w->no_blanks || blanks == 0) && (v->load == DS_LOAD_SATURATED) == w->saturated &&
+         (!w->no_blanks || blanks == 0) && (!w->trusted || v->stratum != DS_STRATUM_C) && (v->load == DS_LOAD_SATURATED) == w->saturated &&
          (w->hardware == NULL || strcmp(w->hardware, v->hardware) == 0) &&
          (w->model_class == NULL || strcmp(w->model_class, v->model_class) == 0) &&
          (w->engine == NULL || strcmp(w->engine, v->engine) == 0) &&
@@ -321,9 +321,13 @@ static double share(const ds_validation *x, const want *w) {
   return v;
 }
 
-static void band(ds_outfile *out, const ds_validation *x, const want *w, const char *hardware, size_t figure) {
+/* From rows of strata A and B where there are enough of them. */
+static void band(ds_outfile *out, const ds_validation *x, const want *asked, const char *hardware, size_t figure) {
   static const char *const names[N_FIGURES] = {"tpot", "e2e", "throughput", "ttft"};
+  want trusted = *asked, *w = &trusted, all = *asked;
+  trusted.trusted = true;
   ds_error_stats s = ds_stats_of_residuals(x->residuals, keep, w);
+  if (s.n < BAND_ROWS) s = ds_stats_of_residuals(x->residuals, keep, w = &all);
   if (s.n < BAND_ROWS) return;
   double b = ceil(100 * share(x, w));
   ds_out_printf(out, "  - {hardware: %s, class: %s, engine: %s, metric: %s, within: %.0f, median: %.1f, signed: %.1f, runs: %zu}\n", hardware,

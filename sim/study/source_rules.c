@@ -66,6 +66,7 @@ static const ds_engine_rule engines[] = {
     {"Deepspeed", 0, 9999, 0, 9999, "static-2024", "static", 0.95, false},
     {"Optimum", 0, 9999, 0, 9999, "static-2024", "static", 0.95, false},
 };
+static const ds_engine_rule tuned = {"TensorRT-LLM", 0, 0, 0, 0, "tuned-2024", "trtllm", 0.95, false};
 static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-2025-mid", "trtllm", 0.95, true};
 
 /* The year that a note gives, as in "measured 2025-10-29". */
@@ -99,6 +100,7 @@ const ds_engine_rule *ds_engine_rule_of(const ds_measured_run *m, const ds_sourc
   if (rule->kv_fp8 && strncmp(engine, "TensorRT", 8) == 0) stated = false;
   double version = stated ? whole * 100 + minor : -1;
   if (!stated && m->text[DS_RUN_VERSION][0] == '\0') *blanks |= DS_BLANK_VERSION;
+  if (rule->smallest_tp && strncmp(engine, "TensorRT", 8) == 0) return &tuned; /* an audited submission */
   if (strncmp(engine, "TensorRT", 8) == 0 && strncmp(v, "1.0.0rc", 7) == 0) return &trtllm_rc;
   int year = year_of(m, rule->year);
   for (size_t i = 0; i < LEN(engines); i++) {
