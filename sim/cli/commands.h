@@ -10,6 +10,8 @@ int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_new(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_gen(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_trace(int argc, char **argv, const ds_data_dirs *dirs);
+int ds_cmd_validate(int argc, char **argv, const ds_data_dirs *dirs);
+int ds_cmd_calibrate(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_list(int argc, char **argv, const ds_data_dirs *dirs);
 
 #endif

@@ -19,12 +19,14 @@ static const command commands[] = {
     {"new", "FLAGS", "write a scenario file from flags", ds_cmd_new},
     {"gen", "SCENARIO", "write generated requests as a trace", ds_cmd_gen},
     {"trace", "VERB FILE", "look at a trace, convert, cut, scale, merge it", ds_cmd_trace},
+    {"validate", "MEASURED.csv", "simulate measured runs and print the errors", ds_cmd_validate},
+    {"calibrate", "MEASURED.csv", "fit a card to measured runs", ds_cmd_calibrate},
     {"list", "KIND", "models, hardware, schedulers and what else there is", ds_cmd_list},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 static const char *const later[] = {"sweep",     "capacity", "compare", "claim", "explain",
-                                    "calibrate", "validate", "lesson"};
+                                    "lesson"};
 
 /* A closed standard stream must not become the first file that is opened: standard input and error
  * lead nowhere then, and writing to standard output fails as it should (the descriptor is open for

@@ -73,6 +73,7 @@ typedef struct run_args {
   size_t n_flags;
   char seed[64];
   bool exact, no_lease, quiet, explain;
+  ds_bands bands; /* how far such predictions were off */
   ds_outfile *command; /* what to type to run it again, without outputs */
 } run_args;
 
@@ -300,7 +301,7 @@ static bool report(const run_args *a, const ds_scenario *sc, const ds_drive *dri
   *slo_met = summary.slo_met;
   ds_warnings warnings;
   ds_warnings_of(sc, drive, &summary, &warnings);
-  ds_report r = {.scenario = sc, .drive = drive, .summary = &summary, .warnings = &warnings};
+  ds_report r = {.scenario = sc, .drive = drive, .summary = &summary, .warnings = &warnings, .bands = &a->bands};
   if (o->json != NULL && !ds_json_report(o->json, &r)) return out_of_memory(d);
   if (o->requests != NULL) {
     const char *class_name = sc->workload.class_name;
@@ -377,7 +378,7 @@ static int run(run_args *a, const ds_data_dirs *dirs, ds_diag *d) {
     out_of_memory(d);
     return ds_fail(d, "run");
   }
-  if (!load(a, dirs, sc, d)) {
+  if (!ds_bands_open(dirs, &a->bands, d) || !load(a, dirs, sc, d)) {
     free(sc);
     return ds_fail(d, "run");
   }
@@ -405,6 +406,7 @@ int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs) {
     int go = parse(&a, argc, argv, &c, &d);
     status = go > 0 ? run(&a, dirs, &d) : go == 0 ? ds_help_exit(&c) : ds_fail(&d, "run");
   }
+  ds_bands_free(&a.bands);
   free(a.sets);
   free(a.flags);
   ds_outfile_discard(a.command);

@@ -77,6 +77,32 @@ static void bind_pipeline(const ds_run *run, bool ideal, ds_operators *o) {
                        ((across ? hw->nic_bytes_per_s : hw->scale_up_bytes_per_s) * link->e);
 }
 
+static void scale(double *x, double by, double most) {
+  *x *= by;
+  if (*x > most) *x = most;
+}
+
+/* An engine's own kernels: factors on what the part's card says of everybody's. No share becomes more than all. */
+static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
+  double memory = e->kernel_memory > 0 ? e->kernel_memory : 1, compute = e->kernel_compute > 0 ? e->kernel_compute : 1;
+  double fixed = e->kernel_fixed > 0 ? e->kernel_fixed : 1;
+  if (memory == 1 && compute == 1 && fixed == 1) return;
+  for (int i = 0; i < DS_GEMM_GROUPS; i++) {
+    scale(&hw->gemm[i].em, memory, 1);
+    scale(&hw->gemm[i].ec, compute, 1);
+    scale(&hw->gemm[i].t0_s, fixed, 1);
+  }
+  ds_eff_decode *decode[] = {&hw->decode_kv16, &hw->decode_kv8};
+  ds_eff_prefill *prefill[] = {&hw->prefill_16, &hw->prefill_8};
+  for (int i = 0; i < 2; i++) {
+    scale(&decode[i]->em, memory, 1);
+    scale(&decode[i]->t0_s, fixed, 1);
+    scale(&prefill[i]->ec, compute, 1);
+    scale(&prefill[i]->em, memory, 1);
+    scale(&prefill[i]->t0_s, fixed, 1);
+  }
+}
+
 void ds_operators_bind(const ds_run *run, ds_operators *out) {
   bool ideal = run->cost_tier == DS_COST_SPEED_OF_LIGHT;
   ds_run capped = *run;
@@ -93,6 +119,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   const ds_engine_card *e = &run->pool.engine;
   ds_hw *hw = &capped.pool.hw;
   cap_power(hw, run->pool.power_cap_w);
+  if (!ideal) own_kernels(hw, e);
   double tp = (double)run->pool.tensor_parallel, kv_heads = (double)m->kv_heads / tp;
   int64_t ranks = run->pool.tensor_parallel * run->pool.data_parallel;
   *out = (ds_operators){

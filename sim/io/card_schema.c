@@ -197,12 +197,18 @@ static const ds_card_field hardware_fields[] = {
 #define OVERHEAD(path, member, help)                                                               \
   { path, DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, member), 0, 10, true, help }
 
+#define KERNELS(path, member, help)                                                                \
+  { path, DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, member), 0.01, 4, false, help }
+
 static const ds_card_field engine_fields[] = {
     OVERHEAD("per_iteration", per_iteration_s,
              "host time of an iteration that kernels do not hide"),
     OVERHEAD("per_request", per_request_s, "the same, per running request"),
     OVERHEAD("small_kernel", small_kernel_s, "fixed time of an elementwise kernel"),
     OVERHEAD("api_per_request", api_per_request_s, "tokenising and HTTP before the queue"),
+    KERNELS("kernel_memory", kernel_memory, "its kernels' share of bandwidth, over the hardware card's"),
+    KERNELS("kernel_compute", kernel_compute, "its kernels' share of arithmetic, over the hardware card's"),
+    KERNELS("kernel_fixed", kernel_fixed, "its kernels' fixed times, over the hardware card's"),
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
     {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,
      false, "activations are quantised with fixed scales, without a pass of their own"},

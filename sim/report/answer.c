@@ -9,6 +9,7 @@
 #include "report/kv_report.h"
 #include "report/report.h"
 #include "spec/arith.h"
+#include "study/express.h"
 
 #define COLUMNS 80
 #define LABEL   9
@@ -317,20 +318,45 @@ static void cost(ds_outfile *out, const ds_report *r) {
   ds_wrapped(out, "cost", l.text);
 }
 
+const ds_band *ds_report_band(const ds_report *r, ds_band_metric metric) {
+  const ds_run *run = &r->scenario->run;
+  if (r->bands == NULL || run->cost_tier != DS_COST_ROOFLINE) return NULL;
+  return ds_bands_find(r->bands, run->pool.hw.name, run->pool.hw.grade == DS_GRADE_MEASURED,
+                       ds_model_class(&run->model), run->pool.engine.name, metric);
+}
+
+/* What the efficiencies rest on. */
+static void put_grade(line *l, const ds_run *run) {
+  const ds_hw *hw = &run->pool.hw;
+  put(l, "; the efficiencies of %s %s", hw->name,
+      hw->grade == DS_GRADE_MEASURED ? "were fitted to measured kernels" : "are estimates");
+  const char *guess = hw->grade == DS_GRADE_MEASURED ? ds_estimated_group(run) : NULL;
+  if (guess != NULL) put(l, ", but its %s is an estimate", guess);
+}
+
 static void trust(ds_outfile *out, const ds_report *r) {
   const ds_run *run = &r->scenario->run;
+  const ds_hw *hw = &run->pool.hw;
+  const ds_band *tpot = ds_report_band(r, DS_BAND_TPOT), *ttft = ds_report_band(r, DS_BAND_TTFT);
+  const ds_band *tokens = ds_report_band(r, DS_BAND_THROUGHPUT), *any = tpot != NULL ? tpot : tokens;
   line l = {"", 0};
-  if (run->cost_tier == DS_COST_LINEAR)
+  if (run->cost_tier == DS_COST_LINEAR) {
     put(&l, "as far as the linear cost model that you gave");
-  else
-    put(&l, "not yet validated against measured runs");
-  if (run->cost_tier == DS_COST_ROOFLINE && run->pool.hw.grade == DS_GRADE_ESTIMATE)
-    put(&l, "; the efficiencies of %s are estimates", run->pool.hw.name);
-  if (run->cost_tier == DS_COST_ROOFLINE && run->pool.hw.grade == DS_GRADE_MEASURED) {
-    put(&l, "; the efficiencies of %s were fitted to measured kernels", run->pool.hw.name);
-    const char *guess = ds_estimated_group(run);
-    if (guess != NULL) put(&l, ", but its %s is an estimate", guess);
+  } else if (run->cost_tier == DS_COST_SPEED_OF_LIGHT) {
+    put(&l, "a bound that no engine reaches, not a prediction");
+  } else if (any == NULL) {
+    put(&l, "not validated: no measured runs of such a part and model");
+  } else {
+    const char *class_name = ds_model_class(&run->model);
+    bool part = strcmp(any->hardware, hw->name) == 0;
+    put(&l, "%s, %s models: ", part ? hw->name : any->hardware[0] == 'm' ? "parts with kernel data" : "parts without kernel data",
+        strcmp(class_name, "moe") == 0 ? "MoE" : strcmp(class_name, "mla") == 0 ? "MLA" : class_name);
+    if (tpot != NULL) put(&l, "TPOT +-%.0f %%", 100 * tpot->half_width);
+    if (ttft != NULL) put(&l, "%sTTFT +-%.0f %%", tpot != NULL ? ", " : "", 100 * ttft->half_width);
+    if (tpot == NULL) put(&l, "%sthroughput +-%.0f %%", ttft != NULL ? ", " : "", 100 * tokens->half_width);
+    put(&l, " (%lld measured runs, %s)", (long long)any->runs, r->bands->date);
   }
+  if (run->cost_tier == DS_COST_ROOFLINE) put_grade(&l, run);
   ds_wrapped(out, "trust", l.text);
 }
 

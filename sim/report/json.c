@@ -294,6 +294,27 @@ static bool sc_is_trace(const ds_report *r) {
   return r->drive->trace != NULL && r->scenario->workload.kind == DS_WORKLOAD_TRACE;
 }
 
+/* Relative half-widths: the truth should lie within them in 80 to 95 % of runs. */
+static void trust(ds_json *j, const ds_report *r) {
+  ds_json_object(j, "trust");
+  bool any = false;
+  for (int m = 0; m < DS_BAND_METRICS; m++) {
+    const ds_band *b = ds_report_band(r, (ds_band_metric)m);
+    if (b == NULL) continue;
+    any = true;
+    ds_json_object(j, ds_band_metric_names[m]);
+    ds_json_number(j, "within", b->half_width);
+    ds_json_number(j, "median_error", b->median);
+    ds_json_number(j, "signed_median_error", b->signed_median);
+    ds_json_count(j, "runs", (uint64_t)b->runs);
+    ds_json_text(j, "of", b->hardware);
+    ds_json_end_object(j);
+  }
+  ds_json_bool(j, "validated", any);
+  ds_json_text(j, "date", any ? r->bands->date : NULL);
+  ds_json_end_object(j);
+}
+
 bool ds_json_report(ds_outfile *out, const ds_report *r) {
   const char *trace_sha256 = ds_trace_sha256(r->drive->trace);
   char hash[65];
@@ -311,6 +332,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   for (int c = 0; c < DS_CAUSE_N; c++)
     ds_json_number(&j, ds_cause_name((ds_cause)c), ds_wide_double(r->drive->result->blame_ns[c]) / 1e9);
   ds_json_end_object(&j);
+  trust(&j, r);
   ds_json_array(&j, "warnings");
   for (size_t i = 0; i < r->warnings->n; i++) ds_json_text(&j, NULL, r->warnings->text[i]);
   ds_json_end_array(&j);

@@ -3,6 +3,7 @@
 #ifndef DS_REPORT_REPORT_H
 #define DS_REPORT_REPORT_H
 
+#include "io/bands.h"
 #include "io/outfile.h"
 #include "report/summary.h"
 #include "study/driver.h"
@@ -28,6 +29,7 @@ typedef struct ds_report {
   const ds_summary *summary;
   const ds_warnings *warnings;
   const ds_breaking *breaking; /* NULL: not searched */
+  const ds_bands *bands;       /* how far such predictions were off; NULL: not known */
   bool slow; /* the run took too long for a search: say what could be done instead */
   bool colour;
   const char *command; /* what was run, as one would type it again, without output options: dryserve
@@ -49,6 +51,9 @@ void ds_table(ds_outfile *out, const ds_report *r);
 bool ds_json_report(ds_outfile *out, const ds_report *r);
 /* SHA-256 over version, effective settings and input hashes, as lower-case hex. */
 bool ds_run_hash(const ds_scenario *sc, const char *trace_sha256, char hex[65]);
+
+/* The stated band of a metric for this run; NULL: nothing like it was measured, or nothing was predicted. */
+const ds_band *ds_report_band(const ds_report *r, ds_band_metric metric);
 
 /* Text wrapped at 80 columns: label in the first nine, continuation lines indented as far. */
 void ds_wrapped(ds_outfile *out, const char *label, const char *text);

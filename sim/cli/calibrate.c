@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* dryserve calibrate: fit a card to measured runs. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "study/calibrate.h"
+
+static const ds_option options[] = {
+    {"--hardware", "CARD", "the part whose efficiencies to fit (needed)"},
+    {"--engine", "CARD", "fit this engine card's times instead, on the rows that lead to it; with --fit both"},
+    {"--fit", "NAMES", "only values whose names begin so, separated by commas, e.g. gemm_bf16,attn_decode"},
+    {"--noise", "PERCENT", "how far a good measurement may be off (default 5): decides what can be told apart"},
+    {"-o", "FILE", "write the fitted card: the hardware's, or with --engine the engine's"},
+    {"--jobs", "N", "runs simulated at the same time (default: one a processor)"},
+    {"--plan", NULL, "print the five shortest measurements that would tell most about the card, and stop"},
+};
+
+static const ds_example examples[] = {
+    {"dryserve calibrate runs.csv --hardware h100-sxm -o my-h100.yaml", "a card of one's own machines"},
+    {"dryserve calibrate runs.csv --hardware h100-sxm --engine vllm-2025 -o vllm-mine.yaml", "what the engine adds"},
+    {"dryserve calibrate --plan --hardware mi300x", "what to measure first"},
+};
+
+static ds_command command_of(void) {
+  return (ds_command){.name = "calibrate",
+                      .synopsis = "MEASURED.csv --hardware CARD [options]",
+                      .summary = "Fit a card's efficiencies or an engine's times to measured runs.",
+                      .text = "MEASURED.csv is what dryserve validate reads. Rows whose split does not begin with calibrate (where there "
+                              "is such a column) are not touched. A value is fitted when it moves at least three figures and the data can "
+                              "tell its effect from that of others; the rest keeps its value, and the report says why.",
+                      .options = options,
+                      .n_options = sizeof options / sizeof options[0],
+                      .examples = examples,
+                      .n_examples = sizeof examples / sizeof examples[0]};
+}
+
+typedef struct calibrate_args {
+  const char *file, *hardware, *engine, *fit, *out;
+  double noise;
+  int jobs;
+  bool plan;
+} calibrate_args;
+
+static bool take(calibrate_args *a, const ds_option *o, const char *value, ds_diag *d) {
+  char *end;
+  if (strcmp(o->name, "--hardware") == 0) a->hardware = value;
+  else if (strcmp(o->name, "--engine") == 0) a->engine = value;
+  else if (strcmp(o->name, "--fit") == 0) a->fit = value;
+  else if (strcmp(o->name, "-o") == 0) a->out = value;
+  else if (strcmp(o->name, "--plan") == 0) a->plan = true;
+  else if (strcmp(o->name, "--noise") == 0) {
+    a->noise = strtod(value, &end) / 100;
+    if (*end == '\0' && end != value && a->noise > 0 && a->noise < 1) return true;
+    ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "--noise '%s'", value);
+    ds_diag_expected(d, "a percentage, e.g. 5");
+    return false;
+  } else {
+    long n = strtol(value, &end, 10);
+    if (*end == '\0' && n >= 1 && n <= 64) {
+      a->jobs = (int)n;
+      return true;
+    }
+    ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "--jobs '%s'", value);
+    ds_diag_expected(d, "1 to 64");
+    return false;
+  }
+  return true;
+}
+
+static int parse(calibrate_args *a, int argc, char **argv, const ds_command *c, ds_diag *d) {
+  ds_args args = {.argc = argc, .argv = argv, .at = 1};
+  const ds_option *o;
+  const char *value;
+  for (;;) {
+    switch (ds_args_next(&args, c, &o, &value, d)) {
+    case DS_ARG_END:
+      if (a->hardware != NULL && (a->file != NULL || a->plan)) return 1;
+      ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "%s", a->hardware == NULL ? "no --hardware given" : "no measured runs given");
+      ds_diag_expected(d, "dryserve calibrate MEASURED.csv --hardware CARD");
+      return -1;
+    case DS_ARG_OPTION:
+      if (!take(a, o, value, d)) return -1;
+      break;
+    case DS_ARG_OPERAND:
+      if (a->file != NULL) {
+        ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "one file at a time: '%s' comes after '%s'", value, a->file);
+        return -1;
+      }
+      a->file = value;
+      break;
+    case DS_ARG_HELP:
+      return 0;
+    case DS_ARG_WRONG:
+      return -1;
+    }
+  }
+}
+
+static bool open_card(ds_card_kind kind, const char *name, const ds_data_dirs *dirs, ds_calibration *c, ds_doc *doc, ds_diag *d) {
+  char *path = kind == DS_CARD_HARDWARE ? c->hardware_path : c->engine_path;
+  ds_node at = {.kind = DS_NODE_SCALAR, .file = "command line", .text = name};
+  if (!ds_card_find(kind, name, ".", dirs, &at, path, sizeof c->hardware_path, d) || !ds_card_open(kind, path, doc, NULL, d)) return false;
+  return kind == DS_CARD_HARDWARE ? ds_card_hardware(doc, &c->hw, d) : ds_card_engine(doc, &c->engine, d);
+}
+
+/* Rows name a part by its card's name or an alias, whether or not the card lies in a data folder. */
+static void name_parts(const ds_measured_runs *runs, const ds_doc *doc, const ds_calibration *c, ds_card_cache *cards) {
+  const ds_node *aliases = ds_node_get(doc->root, "aliases");
+  for (size_t i = 0; i < runs->n; i++) {
+    const char *gpu = runs->run[i].text[DS_RUN_GPU];
+    bool same = strcmp(gpu, c->hw.name) == 0;
+    for (const ds_node *n = aliases != NULL ? aliases->first : NULL; n != NULL; n = n->next)
+      same = same || (n->text != NULL && strcmp(n->text, gpu) == 0);
+    if (same) ds_card_cache_hardware(cards, gpu, &c->hw, c->hardware_path);
+  }
+}
+
+static void shown(char *out, size_t cap, const ds_card_field *f, double v) {
+  if (f->dim == DS_DIM_TIME) snprintf(out, cap, "%.4g us", v * 1e6);
+  else snprintf(out, cap, "%.4g", v);
+}
+
+static void report(ds_outfile *out, const ds_calibration *c) {
+  ds_out_printf(out, "%s%s%s: %zu runs, %zu figures\n", c->hw.name, c->engine_path[0] != '\0' ? " with " : "",
+                c->engine_path[0] != '\0' ? c->engine.name : "", c->n_runs, c->fit.n_points);
+  ds_out_text(out, "\n  value                              before        fitted          95 % interval            figures\n");
+  for (size_t k = 0; k < c->fit.n_params; k++) {
+    const ds_fit_param *p = &c->fit.param[k];
+    const ds_card_field *f = c->param[k].field;
+    char start[32], value[32], from[32], to[32];
+    const char *path = strncmp(f->path, "efficiencies.", 13) == 0 ? f->path + 13 : f->path;
+    shown(start, sizeof start, f, p->start);
+    shown(value, sizeof value, f, p->value);
+    shown(from, sizeof from, f, p->from);
+    shown(to, sizeof to, f, p->to);
+    if (p->state == DS_FIT_FITTED)
+      ds_out_printf(out, "  %-32s %12s %12s   [%s, %s]  %zu\n", path, start, value, from, to, p->points);
+    else if (p->state == DS_FIT_TANGLED)
+      ds_out_printf(out, "  %-32s %12s %12s   not identified: its effect is not told from others'  %zu\n", path, start, "kept", p->points);
+    else
+      ds_out_printf(out, "  %-32s %12s %12s   refused: moves %zu figures, needs %d\n", path, start, "kept", p->points, DS_FIT_POINTS_NEEDED);
+  }
+  ds_out_printf(out, "\nmedian error %.1f %% before, %.1f %% after; %zu simulations of the rows\n", 100 * c->fit.before, 100 * c->fit.after,
+                c->fit.evaluations);
+}
+
+static bool put(const char *path, const char *text, ds_diag *d) {
+  ds_outfile *out = ds_outfile_open(path, d);
+  if (out == NULL) return false;
+  ds_out_text(out, text);
+  if (ds_outfile_close(out, d)) return ds_outfile_publish(out, d);
+  ds_outfile_discard(out);
+  return false;
+}
+
+/* The name of a card is that of its file. */
+static void stem_of(const char *path, char *out, size_t cap) {
+  const char *base = strrchr(path, '/');
+  base = base != NULL ? base + 1 : path;
+  size_t n = strlen(base);
+  if (n > 5 && strcmp(base + n - 5, ".yaml") == 0) n -= 5;
+  snprintf(out, cap, "%.*s", (int)(n < 60 ? n : 60), base);
+}
+
+static bool write_card(const calibrate_args *a, const ds_measured_runs *runs, const ds_calibration *c, ds_diag *d) {
+  char name[64], data[160];
+  if (a->out == NULL) return true;
+  stem_of(a->out, name, sizeof name);
+  const char *base = strrchr(a->file, '/');
+  snprintf(data, sizeof data, "%.80s (sha256 %.16s)", base != NULL ? base + 1 : a->file, runs->sha256);
+  char *text = ds_calibration_card(c, a->engine == NULL, name, data, d);
+  bool good = text != NULL && put(a->out, text, d);
+  free(text);
+  return good;
+}
+
+static bool print(const ds_calibration *c, ds_diag *d) {
+  ds_outfile *out = ds_outfile_open("-", d);
+  if (out == NULL) return false;
+  report(out, c);
+  if (ds_outfile_close(out, d)) return ds_outfile_publish(out, d);
+  ds_outfile_discard(out);
+  return false;
+}
+
+static bool plan(ds_calibration *c, const ds_data_dirs *dirs, ds_diag *d) {
+  ds_planned best[DS_PLAN_RUNS];
+  memset(best, 0, sizeof best);
+  ds_calibration_params(c);
+  c->fit.noise = c->noise;
+  if (!ds_calibration_plan(c, dirs, best, d)) return false;
+  for (int i = 0; i < DS_PLAN_RUNS && best[i].command[0] != '\0'; i++)
+    if (printf("%s  # about %.2g s a batch\n", best[i].command, best[i].seconds) < 0) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
+  return fflush(stdout) == 0 || ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
+}
+
+static bool calibrate(const calibrate_args *a, const ds_data_dirs *dirs, ds_diag *d) {
+  ds_calibration *c = calloc(1, sizeof *c);
+  ds_measured_runs runs = {NULL, 0, "", NULL};
+  ds_doc hardware = {0}, engine = {0};
+  ds_card_cache *cards = NULL;
+  if (c == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  c->only = a->fit;
+  c->noise = a->noise > 0 ? a->noise : 0.05;
+  c->jobs = a->jobs > 0 ? a->jobs : n > 0 ? (int)n : 1;
+  c->most_requests = 800;
+  bool good = open_card(DS_CARD_HARDWARE, a->hardware, dirs, c, &hardware, d) &&
+              (a->engine == NULL || open_card(DS_CARD_ENGINE, a->engine, dirs, c, &engine, d));
+  if (good && a->plan) {
+    good = plan(c, dirs, d);
+  } else if (good && ds_measured_open(a->file, &runs, d) && (cards = ds_card_cache_new(&runs, dirs)) != NULL) {
+    name_parts(&runs, &hardware, c, cards);
+    good = ds_calibration_rows(c, &runs, cards, dirs, d);
+    if (good) ds_calibration_params(c);
+    good = good && ds_calibration_run(c, d) && write_card(a, &runs, c, d) && print(c, d);
+  } else {
+    good = false;
+  }
+  ds_card_cache_free(cards);
+  ds_measured_free(&runs);
+  ds_calibration_free(c);
+  ds_doc_free(&hardware);
+  ds_doc_free(&engine);
+  free(c);
+  return good;
+}
+
+int ds_cmd_calibrate(int argc, char **argv, const ds_data_dirs *dirs) {
+  const ds_command c = command_of();
+  ds_diag d = {.exit = DS_EXIT_OK};
+  calibrate_args a;
+  memset(&a, 0, sizeof a);
+  int go = parse(&a, argc, argv, &c, &d);
+  if (go == 0) return ds_help_exit(&c);
+  return go > 0 && calibrate(&a, dirs, &d) ? DS_EXIT_OK : ds_fail(&d, "calibrate");
+}

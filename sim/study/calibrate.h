@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Fits the numbers of a hardware card, and of an engine card beside it, to measured runs.
+ *
+ * Every row on that part is made into a run once (study/express.h) and simulated again for each set of values. A point is
+ * one published metric of one row, as log(simulated / measured). Rows marked for validation are never used. */
+#ifndef DS_STUDY_CALIBRATE_H
+#define DS_STUDY_CALIBRATE_H
+
+#include "stat/fit.h"
+#include "study/validate.h"
+
+typedef struct ds_calibration_param {
+  const ds_card_field *field;
+  bool of_engine;
+} ds_calibration_param;
+
+typedef struct ds_calibration {
+  /* what to fit */
+  char hardware_path[1200], engine_path[1200]; /* engine: empty, not fitted */
+  ds_hw hw;
+  ds_engine_card engine;
+  const char *only; /* comma-separated beginnings of paths, e.g. "gemm_bf16,attn_decode"; NULL: all */
+  double noise;
+  int jobs;
+  size_t most_requests; /* of an open or closed loop: longer ones are cut */
+  /* what there is */
+  ds_expressed *run;
+  const ds_measured_run **row;
+  size_t n_runs;
+  struct {
+    size_t run;
+    ds_compared metric;
+    double measured;
+  } *point;
+  ds_calibration_param param[DS_FIT_PARAMS_MAX];
+  ds_fit fit;
+} ds_calibration;
+
+/* Takes the rows that are on the card's part. False with *d filled: none is, or memory is out. */
+bool ds_calibration_rows(ds_calibration *c, const ds_measured_runs *runs, const ds_card_cache *cards, const ds_data_dirs *dirs,
+                         ds_diag *d);
+/* Parameters from the cards' fields, all that are given and positive. */
+void ds_calibration_params(ds_calibration *c);
+bool ds_calibration_run(ds_calibration *c, ds_diag *d);
+void ds_calibration_free(ds_calibration *c);
+
+/* The value of a parameter in the cards as they stand. */
+double ds_calibration_value(const ds_calibration *c, size_t k);
+
+/* A card's text with the fitted numbers and their source put in place of the old ones; malloc'd. hardware false: the
+ * engine's. data: the measured file's name and hash. */
+char *ds_calibration_card(const ds_calibration *c, bool hardware, const char *name, const char *data, ds_diag *d);
+
+/* The best of a list of short static batches for this card: each is simulated, and chosen by what it adds to what can be
+ * told apart, for its time. */
+#define DS_PLAN_RUNS 5
+typedef struct ds_planned {
+  char command[256];
+  double seconds; /* simulated length of the measurement itself */
+} ds_planned;
+bool ds_calibration_plan(ds_calibration *c, const ds_data_dirs *dirs, ds_planned out[DS_PLAN_RUNS], ds_diag *d);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How the sources of measured runs measured, as tables: by the first part of a run's id, and by engine and version. */
+#ifndef DS_STUDY_SOURCE_RULES_H
+#define DS_STUDY_SOURCE_RULES_H
+
+#include "io/runs.h"
+
+typedef struct ds_profile_lengths { /* a workload that a source names instead of giving its lengths */
+  const char *word;
+  double input, output; /* tokens that the engine computes */
+  bool guessed;
+} ds_profile_lengths;
+
+typedef struct ds_source_rule {
+  const char *prefix;
+  char grade;           /* A exact, B a setting is missing, C sanity only */
+  bool client_known;
+  int year;             /* of the software, where a row does not say */
+  bool static_scales;   /* its fp8 checkpoints carry the scales of activations */
+  bool kv_fp8;          /* its scripts ask for fp8 KV with quantised weights */
+  bool seats_are_slots; /* max_num_seqs is the concurrency */
+  double max_tokens;    /* of its vLLM scripts; 0: the engine's default */
+  bool data_set;        /* lengths come from a data set */
+  bool smallest_tp;     /* blank parallelism: as many copies as fit */
+  bool profiles_win;    /* over the row's own lengths, which its client counted anew */
+  const ds_profile_lengths *profile;
+  size_t n_profiles;
+} ds_source_rule;
+
+typedef struct ds_engine_rule {
+  const char *name; /* how a row's engine begins */
+  double from, to;  /* version, as major x 100 + minor; blank: the year decides */
+  int year_from, year_to;
+  const char *card, *scheduler;
+  double memory; /* share of the device for weights and KV */
+  bool current;  /* the card is of that software's time */
+} ds_engine_rule;
+
+/* Never NULL: an unknown source is graded B, with a known client. */
+const ds_source_rule *ds_source_rule_of(const char *source);
+/* NULL: no model of that engine. Sets DS_BLANK_VERSION. */
+const ds_engine_rule *ds_engine_rule_of(const ds_measured_run *m, const ds_source_rule *rule, unsigned *blanks);
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Measured runs: the file, rows made into runs, residuals, bands, and fits that find what they should. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/dist.h"
+#include "io/bands.h"
+#include "report/residuals.h"
+#include "study/calibrate.h"
+#include "study/driver.h"
+
+static const ds_data_dirs here = {.dir = {"."}, .n = 1};
+
+/* --- the file -------------------------------------------------------------------------------------- */
+
+static bool open_text(const char *text, ds_measured_runs *runs, ds_diag *d) {
+  char path[] = "/tmp/dsrunsXXXXXX";
+  int fd = mkstemp(path);
+  cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+  close(fd);
+  *d = (ds_diag){.exit = DS_EXIT_OK};
+  bool ok = ds_measured_open(path, runs, d);
+  unlink(path);
+  return ok;
+}
+
+#define HEAD "workload_kind,id,gpu,model,engine,isl_mean,osl_mean,concurrency,tpot_mean_ms,notes\n"
+
+Test(measured, columns_are_found_by_name) {
+  ds_measured_runs r;
+  ds_diag d;
+  cr_assert(open_text(HEAD "offline,A-1,h100-sxm,llama-3.1-8b,vLLM,100,20,4,7.5,\"a, \"\"b\"\"\"\nconcurrency,B-2,h,m,e,,,,,\n", &r, &d), "%s", d.text);
+  cr_assert_eq(r.n, 2);
+  cr_assert_str_eq(r.run[0].text[DS_RUN_NOTES], "a, \"b\"");
+  cr_assert_str_eq(r.run[0].text[DS_RUN_SPLIT], "");
+  cr_assert_eq(r.run[0].number[DS_RUN_TPOT_MEAN], 7.5);
+  cr_assert(r.run[1].number[DS_RUN_ISL] < 0 && r.run[0].number[DS_RUN_RATE] < 0, "blank is not zero");
+  char source[80];
+  ds_measured_source(&r.run[1], source, sizeof source);
+  cr_assert_str_eq(source, "B");
+  ds_measured_free(&r);
+}
+
+Test(measured, what_is_wrong_is_said) {
+  static const struct {
+    const char *text, *says;
+  } bad[] = {{"id,gpu,model,workload_kind,tpot_mean_ms\na,b,c,d,1\n", "no column 'engine'"},
+             {"id,gpu,model,engine,workload_kind\na,b,c,d,e\n", "no measured column"},
+             {HEAD "offline,A-1,h,m,e,ten,20,4,7.5,\n", "isl_mean: ten"},
+             {HEAD "offline,A-1,h,m,e,1,20,4,-7.5,\n", "tpot_mean_ms: -7.5"},
+             {HEAD "offline,A-1,h,m\n", "fewer cells"},
+             {HEAD "offline,A-1,h,m,e,1,2,3,4,5,6\n", "more cells"},
+             {HEAD, "no measured runs"}};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    ds_measured_runs r;
+    ds_diag d;
+    cr_assert_not(open_text(bad[i].text, &r, &d), "%zu", i);
+    cr_assert(d.exit == DS_EXIT_INPUT && strstr(d.text, bad[i].says) != NULL, "%zu: %s", i, d.text);
+    ds_measured_free(&r);
+  }
+}
+
+/* --- rows made into runs ---------------------------------------------------------------------------- */
+
+static ds_measured_run row_of(const char *kind, double input, double output, double seats) {
+  ds_measured_run m;
+  for (int i = 0; i < DS_RUN_TEXTS; i++) m.text[i] = "";
+  for (int i = 0; i < DS_RUN_NUMBERS; i++) m.number[i] = -1;
+  m.text[DS_RUN_ID] = "TEST-1";
+  m.text[DS_RUN_ENGINE] = "vLLM";
+  m.text[DS_RUN_VERSION] = "0.11.0";
+  m.text[DS_RUN_MODEL] = "llama-3.1-8b";
+  m.text[DS_RUN_WEIGHTS] = "bf16";
+  m.text[DS_RUN_KV] = "fp16";
+  m.text[DS_RUN_GPU] = "h100-sxm";
+  m.text[DS_RUN_KIND] = kind;
+  m.number[DS_RUN_N_GPUS] = m.number[DS_RUN_TP] = 1;
+  m.number[DS_RUN_ISL] = input;
+  m.number[DS_RUN_OSL] = output;
+  m.number[DS_RUN_CONCURRENCY] = seats;
+  return m;
+}
+
+Test(express, protocols_and_refusals) {
+  ds_measured_run m[] = {row_of("concurrency", 900, 90, 4), row_of("offline", 100, 20, 8), row_of("poisson", 100, 20, -1),
+                         row_of("fixed_rate", 100, 20, -1), row_of("offline", 100, 20, 8), row_of("offline", 100, 20, 8)};
+  m[0].number[DS_RUN_ISL_STD] = 50;
+  m[3].number[DS_RUN_RATE] = 2;
+  m[3].number[DS_RUN_REQUESTS] = 11;
+  m[4].text[DS_RUN_GPU] = "abacus";
+  m[5].text[DS_RUN_ENGINE] = "TGI";
+  ds_measured_runs runs = {.run = m, .n = 6};
+  ds_card_cache *cards = ds_card_cache_new(&runs, &here);
+  ds_expressed x;
+  char why[200] = "";
+  cr_assert(ds_express(&m[0], cards, &here, &x, why, sizeof why), "%s", why);
+  cr_assert(x.n == 40 && x.options.closed_loop && x.options.concurrency == 4 && x.stratum == DS_STRATUM_A);
+  cr_assert(x.blanks & DS_BLANK_REQUESTS);
+  uint32_t low = UINT32_MAX, high = 0;
+  for (size_t i = 0; i < x.n; i++) {
+    low = x.request[i].input_tokens < low ? x.request[i].input_tokens : low;
+    high = x.request[i].input_tokens > high ? x.request[i].input_tokens : high;
+    cr_assert_eq(x.request[i].output_tokens, 90);
+  }
+  cr_assert(low >= 813 && high <= 987 && high > low, "uniform, 50 sqrt 3 to either side: %u %u", low, high);
+  ds_expressed_free(&x);
+  cr_assert(ds_express(&m[1], cards, &here, &x, why, sizeof why) && x.n == 8 && x.protocol == DS_PROTOCOL_STATIC);
+  ds_expressed_free(&x);
+  cr_assert_not(ds_express(&m[2], cards, &here, &x, why, sizeof why));
+  cr_assert(strstr(why, "without its rate") != NULL, "%s", why);
+  cr_assert(ds_express(&m[3], cards, &here, &x, why, sizeof why) && x.n == 11);
+  cr_assert_eq(x.request[10].arrival_ns, 5000000000);
+  ds_expressed_free(&x);
+  cr_assert(!ds_express(&m[4], cards, &here, &x, why, sizeof why) && strstr(why, "no hardware card for abacus") != NULL);
+  cr_assert(!ds_express(&m[5], cards, &here, &x, why, sizeof why) && strstr(why, "engine TGI") != NULL);
+  ds_card_cache_free(cards);
+}
+
+Test(residuals, cells_pairs_and_small_ttft) {
+  ds_measured_run m[24];
+  ds_validated v[24];
+  memset(v, 0, sizeof v);
+  for (size_t i = 0; i < 24; i++) {
+    m[i] = row_of("concurrency", 100, 20, 1 + (double)(i / 2));
+    v[i].expressed = true;
+    for (int k = 0; k < DS_CMP_N; k++) v[i].predicted[k] = v[i].measured[k] = -1;
+    snprintf(v[i].hardware, sizeof v[i].hardware, i % 2 == 0 ? "one" : "two");
+    v[i].measured[DS_CMP_TPOT_MEAN] = i % 2 == 0 ? 10 : 20;
+    v[i].predicted[DS_CMP_TPOT_MEAN] = i % 2 == 0 ? 11 : 16; /* +10 and -20 % */
+    v[i].measured[DS_CMP_TTFT_MEAN] = 20;
+    v[i].predicted[DS_CMP_TTFT_MEAN] = 29; /* less than 10 ms off */
+    v[i].load = DS_LOAD_LOW;
+  }
+  v[1].predicted[DS_CMP_TPOT_MEAN] = 10.5; /* one pair in the wrong order */
+  ds_measured_runs runs = {.run = m, .n = 24};
+  ds_residuals r;
+  ds_cell *cells;
+  size_t n, rows;
+  ds_pairs p;
+  cr_assert(ds_residuals_of(&runs, v, &r) && r.n == 48);
+  cr_assert(ds_cells_of(&r, NULL, NULL, &cells, &n) && n == 4);
+  for (size_t i = 0; i < n; i++) {
+    bool ttft = cells[i].first->metric == DS_CMP_TTFT_MEAN, one = strcmp(cells[i].first->row->hardware, "one") == 0;
+    cr_assert_float_eq(cells[i].stats.signed_median, ttft ? 0 : one ? 0.1 : -0.2, 1e-12);
+    cr_assert_eq(cells[i].stats.n, 12);
+  }
+  cr_assert_float_eq(ds_cells_average(cells, n, &rows).median, (0 + 0 + 0.1 + 0.2) / 4, 1e-12);
+  cr_assert_eq(rows, 48);
+  cr_assert(ds_pairs_of(&runs, v, &p) && p.pairs == 12 && p.ordered == 11 && p.groups == 12);
+  cr_assert_float_eq(p.regret_median, 0, 0);
+  free(cells);
+  ds_residuals_free(&r);
+}
+
+/* --- bands ------------------------------------------------------------------------------------------- */
+
+#define BAND(hw, engine, within)                                                                                     \
+  "  - {hardware: " hw ", class: dense, engine: " engine ", metric: tpot, within: " within ", median: 4, signed: -1, runs: 30}\n"
+
+Test(bands, the_most_specific_counts) {
+  static const char text[] = "errors: 1\ndate: 2026-11\nbands:\n" BAND("measured", "any", "20") BAND("a", "any", "15") BAND("a", "e", "10")
+      BAND("other", "any", "50");
+  ds_bands b;
+  ds_diag d = {.exit = DS_EXIT_OK};
+  cr_assert(ds_bands_parse(text, sizeof text - 1, "t", &b, &d), "%s", d.text);
+  static const struct {
+    const char *hw, *engine, *class_name;
+    bool kernels;
+    double within;
+  } want[] = {{"a", "e", "dense", true, 0.10}, {"a", "f", "dense", true, 0.15}, {"b", "e", "dense", true, 0.20},
+              {"b", "e", "dense", false, 0.50}, {"a", "e", "moe", true, -1}};
+  for (size_t i = 0; i < 5; i++) {
+    const ds_band *x = ds_bands_find(&b, want[i].hw, want[i].kernels, want[i].class_name, want[i].engine, DS_BAND_TPOT);
+    if (want[i].within < 0) cr_assert_null(x);
+    else cr_assert(x != NULL && fabs(x->half_width - want[i].within) < 1e-12, "%zu", i);
+  }
+  ds_bands_free(&b);
+  static const char lacks[] = "errors: 1\ndate: 2026-11\nbands: [{hardware: a}]\n";
+  cr_assert_not(ds_bands_parse(lacks, sizeof lacks - 1, "t", &b, &d));
+  cr_assert(strstr(d.text, "without") != NULL, "%s", d.text);
+  cr_assert(ds_bands_open(&here, &b, &d) && b.n > 10, "the shipped file reads");
+  ds_bands_free(&b);
+}
+
+/* --- fits -------------------------------------------------------------------------------------------- */
+
+static size_t count_inside, count_all;
+
+/* Rows that a changed card would give, 5 % noise; the fit starts from the card as it is. */
+static void recover(uint64_t seed) {
+  static const double shape[][3] = {{32, 32, 1},   {32, 64, 4},    {2048, 1, 1},  {2048, 1, 4},  {8000, 1, 1}, {16000, 1, 1},  {128, 64, 32},  {512, 64, 64},
+                                    {2048, 32, 64}, {4096, 32, 64}, {8000, 32, 32}, {256, 32, 128}, {1000, 1, 16}, {64, 128, 2},  {16000, 32, 16}, {4000, 1, 8}};
+  enum { N = 32 };
+  ds_measured_run m[N];
+  ds_measured_runs runs = {.run = m, .n = N};
+  for (size_t i = 0; i < N; i++) {
+    const double *s = shape[i % 16];
+    m[i] = row_of("offline", s[0] + (i >= 16 ? 3 : 0), s[1], s[2]);
+  }
+  ds_card_cache *cards = ds_card_cache_new(&runs, &here);
+  ds_calibration *c = calloc(1, sizeof *c);
+  c->hw = *ds_card_cache_part(cards, "h100-sxm");
+  ds_hw start = c->hw, truth = c->hw;
+  ds_rng g = ds_rng_stream(seed, DS_PURPOSE_TEST, 0);
+  truth.gemm[DS_GEMM_BF16].ec *= ds_draw_uniform(&g, 0.7, 0.95);
+  truth.gemm[DS_GEMM_BF16].em *= ds_draw_uniform(&g, 0.7, 1);
+  truth.decode_kv16.em *= ds_draw_uniform(&g, 0.7, 1);
+  truth.prefill_16.ec *= ds_draw_uniform(&g, 0.7, 1.2);
+  ds_card_cache_hardware(cards, "h100-sxm", &truth, "hwprofiles/h100-sxm.yaml");
+  for (size_t i = 0; i < N; i++) {
+    ds_expressed x;
+    ds_validated v;
+    char why[200] = "";
+    cr_assert(ds_express(&m[i], cards, &here, &x, why, sizeof why) && ds_validate_run(&x, &v), "%s", why);
+    m[i].number[DS_RUN_E2E_MEAN] = v.predicted[DS_CMP_E2E_MEAN] * exp(0.05 * ds_draw_normal(&g, 0, 1));
+    ds_expressed_free(&x);
+  }
+  ds_card_cache_hardware(cards, "h100-sxm", &start, "hwprofiles/h100-sxm.yaml");
+  ds_diag d = {.exit = DS_EXIT_OK};
+  c->only = "gemm_bf16.ec,gemm_bf16.em,attn_decode_kv16.em,attn_prefill_16.ec,allreduce.e2";
+  c->noise = 0.05;
+  c->jobs = 1;
+  cr_assert(ds_calibration_rows(c, &runs, cards, &here, &d), "%s", d.text);
+  ds_calibration_params(c);
+  cr_assert_eq(c->fit.n_params, 5);
+  cr_assert(ds_calibration_run(c, &d), "%s", d.text);
+  for (size_t k = 0; k < c->fit.n_params; k++) {
+    const ds_fit_param *p = &c->fit.param[k];
+    double is;
+    memcpy(&is, (const char *)&truth + c->param[k].field->offset, sizeof is);
+    if (strstr(c->param[k].field->path, "allreduce") != NULL) { /* one device: nothing in the data depends on it */
+      cr_assert_eq(p->state, DS_FIT_NO_EFFECT);
+      cr_assert_eq(p->value, p->start);
+      continue;
+    }
+    if (p->state != DS_FIT_FITTED) continue;
+    count_all++;
+    count_inside += p->from <= is && is <= p->to;
+  }
+  cr_assert(c->fit.after < c->fit.before);
+  ds_calibration_free(c);
+  free(c);
+  ds_card_cache_free(cards);
+}
+
+Test(calibrate, recovers_what_can_be_told_and_names_what_cannot) {
+  const char *deep = getenv("DRYSERVE_DEEP");
+  uint64_t seeds = deep != NULL && deep[0] == '1' ? 100 : 2;
+  for (uint64_t seed = 1; seed <= seeds; seed++) recover(seed);
+  cr_assert(count_all >= 3 * seeds, "at least three of four are told apart: %zu", count_all);
+  cr_assert(count_inside * 10 >= count_all * 9, "%zu of %zu inside their intervals", count_inside, count_all);
+}
+
+/* Two parameters that only act as a product cannot be told apart; with few points nothing is fitted. */
+static bool product(void *user, const double *v, double *out) {
+  size_t n = *(size_t *)user;
+  for (size_t i = 0; i < n; i++) out[i] = log(v[0] * v[1] / 6) + log(v[2] / (i % 2 == 0 ? 4.0 : v[2]));
+  return true;
+}
+
+Test(fit, a_planted_tangle_is_named) {
+  static size_t n = 12;
+  ds_fit f = {.n_params = 3, .n_points = n, .residuals = product, .user = &n, .noise = 0.05};
+  for (size_t k = 0; k < 3; k++) f.param[k] = (ds_fit_param){.start = 2, .low = 0.1, .high = 50};
+  cr_assert(ds_fit_run(&f));
+  size_t tangled = 0;
+  for (size_t k = 0; k < 2; k++) tangled += f.param[k].state == DS_FIT_TANGLED;
+  cr_assert_eq(tangled, 1);
+  cr_assert_float_eq(f.param[0].value * f.param[1].value, 6, 0.05);
+  cr_assert_float_eq(f.param[2].value, 4, 0.05);
+  n = 2;
+  f.n_points = 2;
+  cr_assert(ds_fit_run(&f));
+  for (size_t k = 0; k < 3; k++) cr_assert_eq(f.param[k].state, DS_FIT_NO_EFFECT);
+}
