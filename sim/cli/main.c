@@ -17,7 +17,7 @@ typedef struct command {
 static const command commands[] = {
     {"run", "SCENARIO | FLAGS", "simulate, and print what users would see", ds_cmd_run},
     {"new", "FLAGS", "write a scenario file from flags", ds_cmd_new},
-    {"trace", "VERB FILE", "look at a trace, convert, cut, scale, merge, anonymise it", ds_cmd_trace},
+    {"trace", "VERB FILE", "look at a trace, make another of it", ds_cmd_trace},
     {"list", "KIND", "models, hardware, schedulers and what else there is", ds_cmd_list},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
   if (argc < 2) {
     ds_diag d = {.exit = DS_EXIT_OK};
     ds_diag_set(&d, DS_EXIT_USAGE, NULL, 0, 0, "no command given");
-    ds_diag_expected(&d, "one of run, new, trace, list");
+    ds_diag_expected(&d, "one of run, new, list, trace");
     return ds_fail(&d, "");
   }
   const char *word = argv[1];
