@@ -8,6 +8,7 @@
 
 int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_new(int argc, char **argv, const ds_data_dirs *dirs);
+int ds_cmd_gen(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_trace(int argc, char **argv, const ds_data_dirs *dirs);
 int ds_cmd_list(int argc, char **argv, const ds_data_dirs *dirs);
 

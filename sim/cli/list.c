@@ -25,7 +25,8 @@ static const ds_example examples[] = {
 static ds_command command_of(void) {
   ds_command c = {
       .name = "list",
-      .synopsis = "models|hardware|engines|schedulers|routers|formats|metrics|prices [NAME]",
+      .synopsis = "models|hardware|engines|schedulers|routers|formats|metrics|prices|presets|\n"
+                  "       protocols [NAME]",
       .summary = "Show what there is to choose from.",
       .options = options,
       .n_options = sizeof options / sizeof options[0],
@@ -51,6 +52,8 @@ static const kind kinds[] = {
     {"formats", DS_CARD_KINDS, ds_list_formats, ds_list_formats_json},
     {"metrics", DS_CARD_KINDS, ds_list_metrics, ds_list_metrics_json},
     {"prices", DS_CARD_HARDWARE, NULL, NULL},
+    {"presets", DS_CARD_KINDS, ds_list_presets, ds_list_presets_json},
+    {"protocols", DS_CARD_KINDS, ds_list_protocols, ds_list_protocols_json},
 };
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -75,7 +78,7 @@ static int parse(const ds_command *c, int argc, char **argv, list_args *a, ds_di
     case DS_ARG_END:
       if (a->kind) return 1;
       usage(d, "nothing to list was named",
-            "models, hardware, engines, schedulers, routers, formats, metrics or prices");
+            "models, hardware, engines, schedulers, routers, formats, metrics, prices, presets or protocols");
       return -1;
     case DS_ARG_HELP:
       return 0;

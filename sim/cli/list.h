@@ -49,5 +49,9 @@ void ds_list_formats(ds_outfile *out);
 json_t *ds_list_formats_json(void);
 void ds_list_metrics(ds_outfile *out);
 json_t *ds_list_metrics_json(void);
+void ds_list_presets(ds_outfile *out);
+json_t *ds_list_presets_json(void);
+void ds_list_protocols(ds_outfile *out);
+json_t *ds_list_protocols_json(void);
 
 #endif

@@ -17,13 +17,14 @@ typedef struct command {
 static const command commands[] = {
     {"run", "SCENARIO | FLAGS", "simulate, and print what users would see", ds_cmd_run},
     {"new", "FLAGS", "write a scenario file from flags", ds_cmd_new},
+    {"gen", "SCENARIO", "write generated requests as a trace", ds_cmd_gen},
     {"trace", "VERB FILE", "look at a trace, make another of it", ds_cmd_trace},
     {"list", "KIND", "models, hardware, schedulers and what else there is", ds_cmd_list},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 static const char *const later[] = {"sweep",     "capacity", "compare", "claim", "explain",
-                                    "calibrate", "validate", "lesson",  "gen"};
+                                    "calibrate", "validate", "lesson"};
 
 /* A closed standard stream must not become the first file that is opened: standard input and error
  * lead nowhere then, and writing to standard output fails as it should (the descriptor is open for
@@ -137,7 +138,7 @@ int main(int argc, char **argv) {
   if (argc < 2) {
     ds_diag d = {.exit = DS_EXIT_OK};
     ds_diag_set(&d, DS_EXIT_USAGE, NULL, 0, 0, "no command given");
-    ds_diag_expected(&d, "one of run, new, list, trace");
+    ds_diag_expected(&d, "one of run, new, gen, trace, list");
     return ds_fail(&d, "");
   }
   const char *word = argv[1];

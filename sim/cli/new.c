@@ -14,21 +14,32 @@ static const ds_example examples[] = {
      "\\\n"
      "               --slo 'p99 ttft 2s, p99 tpot 100ms' > chat.yaml",
      "two replicas of two accelerators, with limits"},
+    {"dryserve new --from-command 'vllm serve Qwen/Qwen3-32B -tp 2' \\\n"
+     "               --hardware h100-sxm --users 500",
+     "what runs already, for 500 people"},
 };
 
-static const char *const later[] = {"--from-command", NULL};
+static const ds_option options[] = {
+    {"--from-command", "TEXT",
+     "an engine's command line: vllm serve ..., sglang.launch_server ... or trtllm-serve ...; "
+     "further lines are what the engine printed"},
+    {"--startup", "LINE",
+     "the line in which the engine printed its KV size, e.g. 'GPU KV cache size: 643,232 tokens'"},
+};
 
 static ds_command command_of(void) {
   ds_command c = {
       .name = "new",
-      .synopsis = "FLAGS",
+      .synopsis = "FLAGS | --from-command 'vllm serve ...' FLAGS",
       .summary = "Print the scenario that the flags mean.",
       .text = "`dryserve run` understands the same flags; a file is for keeping and changing.",
-      .options = ds_flag_options,
-      .n_options = ds_n_flag_options,
+      .options = options,
+      .n_options = sizeof options / sizeof options[0],
+      .more_options = ds_flag_options,
+      .n_more = ds_n_flag_options,
+      .more_heading = "Flags",
       .examples = examples,
       .n_examples = sizeof examples / sizeof examples[0],
-      .later = later,
   };
   return c;
 }
@@ -56,6 +67,12 @@ static int parse(const ds_command *c, int argc, char **argv, ds_flag *flags, siz
       return -1;
     }
   }
+}
+
+/* What was left out of an engine's command stands as comments on top. */
+static void say_notes(const char *text) {
+  for (; text[0] == '#'; text = strchr(text, '\n') + 1)
+    fprintf(stderr, "note: %.*s\n", (int)strcspn(text + 2, "\n"), text + 2);
 }
 
 static bool print(const char *text, ds_diag *d) {
@@ -94,6 +111,7 @@ int ds_cmd_new(int argc, char **argv, const ds_data_dirs *dirs) {
   }
   bool ok =
       go == 1 && ds_flags_scenario(flags, n, &text, &d) && check(text, dirs, &d) && print(text, &d);
+  if (ok) say_notes(text);
   free(text);
   free(flags);
   return ok ? DS_EXIT_OK : ds_fail(&d, c.name);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/from_command.h"
 #include "io/units.h"
 
 const ds_option ds_flag_options[] = {
@@ -15,7 +16,7 @@ const ds_option ds_flag_options[] = {
     {"--kv", "FORMAT", "KV cache: bf16 fp16 fp8 int8; default bf16"},
     {"--scheduler", "NAME", "default vllm-v1"},
     {"--rate", "RATE", "requests arrive at random (Poisson), e.g. 12/s"},
-    {"--users", "N", NULL},
+    {"--users", "N", "so many people, each with a turn a minute, instead of --rate"},
     {"--input", "TOKENS", "prompt length; default lognormal with mean 550 and p99 3000"},
     {"--output", "TOKENS", "output length; default 128"},
     {"--trace", "FILE", "replay a trace instead of --rate, --input and --output"},
@@ -193,8 +194,11 @@ static void put_slo(FILE *f, const limits *l) {
 typedef struct shorthand {
   const char *model, *card, *weights, *kv, *scheduler, *input, *output, *trace;
   int64_t devices, tp; /* devices 0: not said */
+  int64_t users; /* 0: by rate */
   char rate[48];
   limits slo;
+  const char *command, *startup;
+  ds_engine_command engine; /* of the command; all zero without */
 } shorthand;
 
 static void put_law(FILE *f, const char *key, const char *value, const char *preset) {
@@ -208,8 +212,31 @@ static void put_law(FILE *f, const char *key, const char *value, const char *pre
   fputc('\n', f);
 }
 
+/* What only an engine's command says. */
+static void put_engine(FILE *f, const ds_engine_command *e) {
+  if (e->pipeline_parallel > 0)
+    fprintf(f, "    pipeline_parallel: %lld\n", (long long)e->pipeline_parallel);
+  if (e->options[0]) fprintf(f, "    scheduler_options: {%s}\n", e->options);
+  if (e->max_model_len > 0) fprintf(f, "    max_model_len: %lld\n", (long long)e->max_model_len);
+  if (e->kv_blocks > 0) fprintf(f, "    kv_blocks: %lld\n", (long long)e->kv_blocks);
+  if (e->kv_block_tokens > 0)
+    fprintf(f, "    kv_block_tokens: %lld\n", (long long)e->kv_block_tokens);
+  if (e->memory_utilization > 0)
+    fprintf(f, "    gpu_memory_utilization: %g\n", e->memory_utilization);
+  if (e->prefix_cache >= 0) fprintf(f, "    prefix_cache: %s\n", e->prefix_cache ? "true" : "false");
+}
+
 static void put_scenario(FILE *f, const shorthand *s) {
-  int64_t replicas = s->devices > 0 ? s->devices / s->tp : 1;
+  int64_t width = s->tp * (s->engine.pipeline_parallel > 0 ? s->engine.pipeline_parallel : 1);
+  int64_t replicas = s->devices > 0           ? s->devices / width
+                     : s->engine.replicas > 0 ? s->engine.replicas
+                                              : 1;
+  for (size_t i = 0; i < s->engine.n_notes; ++i) {
+    fputs("# ", f);
+    for (const char *c = s->engine.notes[i]; *c; ++c)
+      fputc((unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c, f);
+    fputc('\n', f);
+  }
   fputs("scenario: 1\n", f);
   put_pair(f, "model", s->model);
   if (s->weights) put_pair(f, "weights", s->weights);
@@ -219,12 +246,16 @@ static void put_scenario(FILE *f, const shorthand *s) {
   fprintf(f, "    replicas: %lld\n    tensor_parallel: %lld\n", (long long)replicas,
           (long long)s->tp);
   put_pair(f, "    scheduler", s->scheduler ? s->scheduler : "vllm-v1");
+  if (s->command) put_engine(f, &s->engine);
   fputs("workload:\n", f);
   if (s->trace) {
     put_pair(f, "  trace", s->trace);
   } else {
-    fprintf(f, "  generate:\n    requests: %d\n    arrivals: {process: poisson, rate: %s}\n",
-            GENERATED_REQUESTS, s->rate);
+    fprintf(f, "  generate:\n    requests: %d\n", GENERATED_REQUESTS);
+    if (s->users > 0)
+      fprintf(f, "    arrivals: {process: users, users: %lld, every: 1 min}\n", (long long)s->users);
+    else
+      fprintf(f, "    arrivals: {process: poisson, rate: %s}\n", s->rate);
     put_law(f, "input_tokens", s->input, "{law: lognormal, mean: 550, p99: 3000}");
     put_law(f, "output_tokens", s->output, "{law: fixed, value: 128}");
   }
@@ -287,6 +318,10 @@ static bool read_flag(const ds_flag *f, shorthand *s, ds_diag *d) {
                {"--kv", &s->kv},
                {"--scheduler", &s->scheduler},
                {"--trace", &s->trace}};
+  if (strcmp(f->name, "--from-command") == 0 || strcmp(f->name, "--startup") == 0) {
+    *(f->name[2] == 'f' ? &s->command : &s->startup) = f->value;
+    return true;
+  }
   if (f->value[0] == '\0') return usage(d, f->name, f->value, "is empty", "a value");
   for (const char *c = f->value; *c; ++c)
     if ((unsigned char)*c < 0x20 || *c == 0x7f)
@@ -303,12 +338,8 @@ static bool read_flag(const ds_flag *f, shorthand *s, ds_diag *d) {
   if (strcmp(f->name, "--output") == 0) return read_tokens(f->name, f->value, &s->output, d);
   if (strcmp(f->name, "--slo") == 0) return read_slo(f->value, &s->slo, d);
   if (strcmp(f->name, "--goodput") == 0) return read_goodput(f->value, &s->slo, d);
-  if (strcmp(f->name, "--users") == 0) {
-    ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0,
-                "--users: this version does not model closed-loop users");
-    ds_diag_expected(d, "--rate, such as --rate 12/s");
-    return false;
-  }
+  if (strcmp(f->name, "--users") == 0)
+    return read_count(f->name, f->value, 100000000, &s->users, d);
   return ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "unknown flag %s", f->name);
 }
 
@@ -325,16 +356,24 @@ static bool check(const shorthand *s, ds_diag *d) {
   if (!s->card)
     return missing(d, "--hardware",
                    "--hardware h100-sxm, or another that `dryserve list hardware` shows");
-  if (s->trace && (s->rate[0] || s->input || s->output)) {
+  if (s->users > 0 && s->rate[0]) {
+    ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "--users stands beside --rate");
+    ds_diag_expected(d, "one of --users 500 and --rate 12/s");
+    return false;
+  }
+  if (s->trace && (s->rate[0] || s->users > 0 || s->input || s->output)) {
     ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "--trace stands beside %s",
-                s->rate[0] ? "--rate"
-                : s->input ? "--input"
-                           : "--output");
+                s->rate[0]     ? "--rate"
+                : s->users > 0 ? "--users"
+                : s->input     ? "--input"
+                               : "--output");
     ds_diag_expected(d, "either --trace, or --rate with --input and --output");
     return false;
   }
-  if (!s->trace && !s->rate[0]) return missing(d, "the workload", "--rate 12/s or --trace FILE");
-  if (s->devices % s->tp == 0) return true;
+  if (!s->trace && !s->rate[0] && s->users == 0)
+    return missing(d, "the workload", "--rate 12/s, --users 500 or --trace FILE");
+  int64_t pp = s->engine.pipeline_parallel > 0 ? s->engine.pipeline_parallel : 1;
+  if (s->devices % (s->tp * pp) == 0) return true;
   ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0,
               "%lld x %.60s make no whole number of replicas with --tp %lld", (long long)s->devices,
               s->card, (long long)s->tp);
@@ -342,10 +381,25 @@ static bool check(const shorthand *s, ds_diag *d) {
   return false;
 }
 
+/* Flags win over what the command says. */
+static bool take_command(shorthand *s, ds_diag *d) {
+  ds_engine_command *e = &s->engine;
+  if (!s->command && s->startup)
+    return missing(d, "--from-command", "--startup beside --from-command 'vllm serve ...'");
+  if (!s->command) return true;
+  if (!ds_engine_command_parse(s->command, s->startup, e, d)) return false;
+  if (!s->model && e->model[0]) s->model = e->model;
+  if (!s->weights && e->weights[0]) s->weights = e->weights;
+  if (!s->kv && e->kv_cache[0]) s->kv = e->kv_cache;
+  if (s->scheduler && strcmp(s->scheduler, e->scheduler) != 0) e->options[0] = '\0';
+  if (!s->scheduler) s->scheduler = e->scheduler;
+  if (s->tp == 0) s->tp = e->tensor_parallel;
+  return true;
+}
+
 bool ds_flags_scenario(const ds_flag *flags, size_t n, char **text, ds_diag *d) {
   shorthand s;
   memset(&s, 0, sizeof s);
-  s.tp = 1;
   *text = NULL;
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < i; ++j)
@@ -353,6 +407,8 @@ bool ds_flags_scenario(const ds_flag *flags, size_t n, char **text, ds_diag *d) 
         return ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "%s is given twice", flags[i].name);
     if (!read_flag(&flags[i], &s, d)) return false;
   }
+  if (!take_command(&s, d)) return false;
+  if (s.tp == 0) s.tp = 1;
   if (!check(&s, d)) return false;
   size_t bytes;
   FILE *f = open_memstream(text, &bytes);

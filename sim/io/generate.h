@@ -94,7 +94,8 @@ typedef struct ds_session_law { /* of a conversation or an agent's task */
   bool on;
   ds_length_law turns, think, input; /* requests; milliseconds; what is new in the prompt after the
                                         first turn. The whole conversation so far precedes it. */
-  int64_t max_context;               /* 0: none; a session ends rather than grow beyond it */
+  int64_t max_context;               /* 0: none; rather than grow beyond it a session ends, or */
+  int64_t compact_to;                /* > 0: goes on with so much of what was said */
   double agents_chance;              /* after a turn: sub-agents, each a session of its own */
   ds_length_law agents, agent_turns, agent_input;
 } ds_session_law;

@@ -90,7 +90,9 @@ typedef struct ds_workload {
   char rows_path[1024];       /* lengths drawn jointly from the rows of this trace; empty: by law */
   char rows_path_given[1024];
   char preset[40], protocol[40]; /* as the scenario names them; empty: none */
-  struct ds_law_table *tables;   /* owned */
+  char rows_order;               /* r: at random, e: each equally often, shuffled; a: as recorded */
+  int64_t limit_ttft_ns, limit_tpot_ns; /* p99 limits that come with a protocol; 0: none */
+  struct ds_law_table *tables;          /* owned */
   /* inline */
   ds_request *inline_requests; /* sorted by arrival (stable); owned */
   char **inline_ids;           /* owned; NULL entries when unnamed */

@@ -437,9 +437,9 @@ static bool check_keys(ds_reader *r, const ds_node *map, ds_arrival_process p) {
   return true;
 }
 
-static bool read_common(ds_reader *r, const ds_node *map, ds_workload *w) {
+static bool read_common(ds_reader *r, const ds_node *map, const ds_node *own, ds_workload *w) {
   ds_arrival_detail *a = &w->arrival;
-  const ds_node *quantise = ds_node_get(map, "quantise"),
+  const ds_node *quantise = ds_node_get(own ? own : map, "quantise"),
                 *cap = ds_node_get(map, "max_concurrency");
   char text[48];
   if (ds_node_get(map, "exact") && !ds_opt_bool(r, map, "exact", false, &a->exact)) return false;
@@ -489,6 +489,13 @@ static bool read_process(ds_reader *r, const ds_node *map, const ds_node *rate, 
   return mean_rate(r, map, rate, w);
 }
 
+static ds_arrival_process preset_process(const ds_node *map) {
+  const ds_node *n = ds_node_get(map, "process");
+  for (int p = 0; n && p < DS_ARRIVAL_N; ++p)
+    if (strcmp(n->text, ds_arrival_names[p]) == 0) return (ds_arrival_process)p;
+  return DS_ARRIVAL_POISSON;
+}
+
 bool ds_read_arrivals(ds_reader *r, const ds_layers *g, ds_workload *w) {
   const ds_node *own = ds_node_get(g->own, "arrivals"),
                 *preset = ds_node_get(g->preset, "arrivals"), *map = own ? own : preset;
@@ -499,12 +506,18 @@ bool ds_read_arrivals(ds_reader *r, const ds_layers *g, ds_workload *w) {
   const ds_node *rate = ds_node_get(map, "rate");
   if (own && preset && !ds_node_get(own, "process")) {
     /* Only another rate for the preset's process. */
-    static const char *const keys[] = {"rate", "process"};
+    static const char *const keys[] = {"rate", "quantise", "process"};
     if (!ds_want_keys(own, ds_name(r, ""), keys, LEN(keys), r->d)) return false;
+    if (!allowed(preset_process(preset), "rate") && rate) {
+      ds_complain_key(r->d, rate, "%s: this preset has no one rate", ds_name(r, "rate"));
+      ds_diag_expected(r->d, "arrivals of its own, with their process");
+      return false;
+    }
     map = preset;
   }
   if (!ds_opt_choice(r, map, "process", ds_arrival_names, DS_ARRIVAL_N, 0, &k)) return false;
   w->process = (ds_arrival_process)k;
   if (!rate) rate = ds_node_get(map, "rate");
-  return check_keys(r, map, w->process) && read_process(r, map, rate, w) && read_common(r, map, w);
+  return check_keys(r, map, w->process) && read_process(r, map, rate, w) &&
+         read_common(r, map, own, w);
 }

@@ -40,7 +40,9 @@ static bool read_length(ds_reader *r, const ds_layers *g, const char *key, ds_le
 
 /* lengths: {rows: FILE} draws input and output together from the rows of a trace. */
 static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
-  static const char *const keys[] = {"rows"};
+  static const char *const keys[] = {"rows", "order"};
+  static const char *const orders[] = {"random", "equal", "recorded"};
+  size_t k;
   enter(r, "generate.lengths");
   if (!ds_section(r, lengths, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *rows = ds_node_get(lengths, "rows");
@@ -56,7 +58,11 @@ static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
     ds_diag_expected(r->d, "the path of a trace");
     return false;
   }
-  return ds_note_text(r, "rows", rows, "", w->rows_path_given) && enter(r, "generate");
+  if (!ds_note_text(r, "rows", rows, "", w->rows_path_given) ||
+      !ds_opt_choice(r, lengths, "order", orders, LEN(orders), 0, &k))
+    return false;
+  w->rows_order = "rea"[k];
+  return enter(r, "generate");
 }
 
 static bool read_lengths(ds_reader *r, const ds_layers *g, ds_workload *w) {
@@ -100,7 +106,8 @@ static bool read_agents(ds_reader *r, const ds_node *n, ds_session_law *s) {
 }
 
 static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
-  static const char *const keys[] = {"turns", "think", "input_tokens", "max_context", "sub_agents"};
+  static const char *const keys[] = {"turns", "think", "input_tokens", "max_context",
+                                     "compact_to", "sub_agents"};
   static const char section[] = "generate.session";
   ds_session_law *s = &w->session;
   if (!n) return true;
@@ -119,7 +126,12 @@ static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
   if (ds_node_get(n, "max_context") &&
       !ds_opt_integer(r, n, "max_context", 2, TOKENS_MAX, 0, &s->max_context))
     return false;
-  const ds_node *agents = ds_node_get(n, "sub_agents");
+  const ds_node *compact = ds_node_get(n, "compact_to"), *agents = ds_node_get(n, "sub_agents");
+  if (compact && s->max_context == 0)
+    return missing(r, n, "max_context", "max_context: 165000, beside compact_to");
+  if (compact &&
+      !ds_opt_integer(r, n, "compact_to", 1, s->max_context - 1, 0, &s->compact_to))
+    return false;
   return (!agents || read_agents(r, agents, s)) && enter(r, "generate");
 }
 

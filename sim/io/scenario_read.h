@@ -72,6 +72,7 @@ bool ds_read_params(ds_reader *r, const ds_node *map, const char *skip, const ch
 bool ds_read_pool(ds_reader *r, const ds_node *pool);
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
+bool ds_read_protocol(ds_reader *r, const ds_node *protocol, ds_workload *w);
 /* Parts of a workload that is a trace (scenario_import.c); the nodes may be NULL. */
 bool ds_read_trace_format(ds_reader *r, const ds_node *workload, ds_workload *w);
 bool ds_read_trace_select(ds_reader *r, const ds_node *select, ds_workload *w);

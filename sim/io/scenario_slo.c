@@ -134,6 +134,21 @@ static bool read_long(ds_reader *r, const ds_node *slo, ds_slo *out) {
 
 bool ds_read_slo(ds_reader *r, const ds_node *slo) {
   ds_slo *out = &r->s->run.slo;
+  const ds_workload *w = &r->s->workload;
+  snprintf(r->prefix, sizeof r->prefix, "slo");
+  if (!slo && w->limit_ttft_ns > 0) { /* the protocol's own limits */
+    char ttft[48], tpot[48], from[64];
+    out->run[out->n_run++] = (ds_slo_limit){DS_METRIC_TTFT, 99, w->limit_ttft_ns};
+    out->run[out->n_run++] = (ds_slo_limit){DS_METRIC_TPOT, 99, w->limit_tpot_ns};
+    ds_time_format(w->limit_ttft_ns, ttft, sizeof ttft);
+    ds_time_format(w->limit_tpot_ns, tpot, sizeof tpot);
+    snprintf(from, sizeof from, "protocol %.40s", w->protocol);
+    bool ok = ds_note(r, "run.p99_ttft", NULL, from, "%s", ttft) &&
+              ds_note(r, "run.p99_tpot", NULL, from, "%s", tpot);
+    r->prefix[0] = '\0';
+    return ok;
+  }
+  r->prefix[0] = '\0';
   if (!slo) return true;
   snprintf(r->prefix, sizeof r->prefix, "slo");
   if (!ds_want_map(slo, "slo", r->d)) return false;

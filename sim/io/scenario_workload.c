@@ -14,7 +14,7 @@
 static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
-                                            "replay",     "map"};
+                                            "protocol",   "replay", "map"};
 static const ds_later workload_later[] = {
     {"client", NULL, "clients (network, timeouts, retries)"}, {"tenant", NULL, "tenants"},
     {"priority", NULL, "a priority for a whole workload"},    {"deadline", NULL, "deadlines"},
@@ -360,16 +360,21 @@ static bool only_with_trace(ds_reader *r, const ds_node *workload) {
 static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
   const ds_node *trace = ds_node_get(workload, "trace"),
                 *generate = ds_node_get(workload, "generate"),
-                *requests = ds_node_get(workload, "requests");
-  int given = (trace != NULL) + (generate != NULL) + (requests != NULL);
+                *requests = ds_node_get(workload, "requests"),
+                *protocol = ds_node_get(workload, "protocol");
+  int given = (trace != NULL) + (generate != NULL) + (requests != NULL) + (protocol != NULL);
   if (given != 1) {
     ds_complain(r->d, workload,
-                given == 0 ? "workload has none of trace, generate and requests"
-                           : "workload has more than one of trace, generate and requests");
-    ds_diag_expected(r->d, "one of trace: FILE, generate: {...} and requests: [...]");
+                given == 0 ? "workload has none of trace, generate, protocol and requests"
+                           : "workload has more than one of trace, generate, protocol and "
+                             "requests");
+    ds_diag_expected(
+        r->d, "one of trace: FILE, generate: {...}, protocol: {...} and requests: [...]");
     return false;
   }
-  w->kind = trace ? DS_WORKLOAD_TRACE : generate ? DS_WORKLOAD_GENERATE : DS_WORKLOAD_INLINE;
+  w->kind = trace      ? DS_WORKLOAD_TRACE
+            : requests ? DS_WORKLOAD_INLINE
+                       : DS_WORKLOAD_GENERATE;
   if (trace)
     return read_path(r, trace, w) && ds_read_trace_format(r, workload, w) &&
            ds_read_trace_map(r, ds_node_get(workload, "map"), w) &&
@@ -377,6 +382,7 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
            ds_read_trace_select(r, ds_node_get(workload, "select"), w) &&
            ds_read_trace_import(r, ds_node_get(workload, "import"), w);
   if (!only_with_trace(r, workload)) return false;
+  if (protocol) return ds_read_protocol(r, protocol, w);
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);
 }
 

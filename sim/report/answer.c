@@ -332,8 +332,13 @@ static void assumed(ds_outfile *out, const ds_report *r) {
       sc->sched != NULL && sc->sched->oracle ? "known" : "unknown");
   if (sc->sched != NULL && sc->sched->reserves && w->max_tokens_is_output)
     put(&l, " but its caps are the true lengths");
-  put(&l, "; cold cache; prefix cache %s",
-      sc->run.pool.prefix_cache ? "on, prompts share nothing" : "off");
+  const ds_result *res = r->drive->result;
+  if (res->cached_tokens > 0 && res->input_tokens > 0)
+    put(&l, "; cold cache; prefix cache on, it held %.0f %% of the prompts",
+        100 * (double)res->cached_tokens / (double)res->input_tokens);
+  else
+    put(&l, "; cold cache; prefix cache %s",
+        sc->run.pool.prefix_cache ? "on, prompts share nothing" : "off");
   put(&l, "; no network");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);

@@ -8,6 +8,7 @@
 #include "report/json_writer.h"
 #include "report/trace_info.h"
 #include "report/report.h"
+#include "study/measured.h"
 
 bool ds_run_hash(const ds_scenario *sc, const char *trace_sha256, char hex[65]) {
   EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -224,6 +225,17 @@ static void lengths(ds_json *j, const char *key, const ds_lengths *l) {
   ds_json_end_object(j);
 }
 
+/* What the generator made of what was asked for. */
+static void measured(ds_json *j, const ds_arrivals *a) {
+  ds_measured m;
+  ds_measured_of(a, &m);
+  maybe(j, "measured_rate_per_s", m.rate_per_s > 0, m.rate_per_s);
+  maybe(j, "measured_cv", m.rate_per_s > 0, m.cv);
+  static const char *const keys[DS_WINDOWS] = {"dispersion_1s", "dispersion_10s", "dispersion_60s"};
+  for (size_t k = 0; k < DS_WINDOWS; k++)
+    maybe(j, keys[k], m.dispersion[k] > 0, m.dispersion[k]);
+}
+
 static void method(ds_json *j, const ds_report *r) {
   const ds_scenario *sc = r->scenario;
   static const char *const tiers[] = {"roofline", "speed-of-light", "linear"};
@@ -231,6 +243,7 @@ static void method(ds_json *j, const ds_report *r) {
   double rate = offered_rate(r);
   ds_json_object(j, "method");
   ds_json_text(j, "tool_view", "vllm");
+  if (w->protocol[0] != '\0') ds_json_text(j, "protocol", w->protocol);
   ds_json_text(j, "clock_start", "dispatch");
   ds_json_text(j, "percentiles", "linear");
   ds_json_text(j, "itl", r->drive->result->itl->exact ? "exact" : "log histogram, within 1/256");
@@ -240,6 +253,7 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_text(j, "process", w->kind == DS_WORKLOAD_GENERATE ? ds_arrival_names[w->process] : "recorded");
   maybe(j, "rate_per_s", rate > 0, rate);
   ds_json_number(j, "span_s", (double)r->summary->flow.window_ns / 1e9);
+  if (w->kind == DS_WORKLOAD_GENERATE) measured(j, &r->drive->arrivals);
   ds_json_end_object(j);
   lengths(j, "input_tokens", &r->drive->arrivals.input);
   lengths(j, "output_tokens", &r->drive->arrivals.output);

@@ -4,6 +4,7 @@
 
 #include "report/numbers.h"
 #include "report/report.h"
+#include "study/measured.h"
 
 #define LABEL 14
 #define CELL  13
@@ -90,6 +91,33 @@ static void load(ds_outfile *out, const ds_report *r) {
   ds_wrapped(out, "load", text);
 }
 
+/* What the generator made of what was asked for. */
+static void generated(ds_outfile *out, const ds_report *r) {
+  const ds_workload *w = &r->scenario->workload;
+  const ds_arrivals *a = &r->drive->arrivals;
+  ds_measured m;
+  ds_measured_of(a, &m);
+  if (w->kind != DS_WORKLOAD_GENERATE || !(m.rate_per_s > 0)) return;
+  char rate[DS_NUMBER_BYTES], asked[DS_NUMBER_BYTES], input[DS_NUMBER_BYTES],
+      output[DS_NUMBER_BYTES], text[400];
+  ds_put_short(rate, m.rate_per_s);
+  ds_put_short(asked, w->rate_per_s);
+  ds_put_short(input, (double)a->input.sum / (double)a->n);
+  ds_put_short(output, (double)a->output.sum / (double)a->n);
+  int n = snprintf(text, sizeof text, "%s arrivals a second", rate);
+  if (w->rate_per_s > 0 && !w->session.on)
+    n += snprintf(text + n, sizeof text - (size_t)n, " (%s asked)", asked);
+  n += snprintf(text + n, sizeof text - (size_t)n, ", gaps CV %.2f", m.cv);
+  if (m.dispersion[0] > 0) {
+    n += snprintf(text + n, sizeof text - (size_t)n, ", variance/mean of counts");
+    for (size_t k = 0; k < DS_WINDOWS && m.dispersion[k] > 0; k++)
+      n += snprintf(text + n, sizeof text - (size_t)n, "%s %.2f in %g s", k > 0 ? "," : "",
+                    m.dispersion[k], ds_window_s[k]);
+  }
+  snprintf(text + n, sizeof text - (size_t)n, "; mean input %s, output %s tokens", input, output);
+  ds_wrapped(out, "made", text);
+}
+
 static bool any_interval(const ds_summary *s) {
   for (size_t i = 0; i < s->n_verdicts; i++)
     if (s->verdict[i].has_interval) return true;
@@ -104,6 +132,7 @@ void ds_table(ds_outfile *out, const ds_report *r) {
   ds_out_text(out, "\n");
   memory(out, r);
   load(out, r);
+  generated(out, r);
   if (any_interval(r->summary))
     ds_wrapped(
         out, "note",

@@ -21,6 +21,9 @@ struct ds_generator {
     uint32_t input, output;
   } *pairs;
   size_t n_pairs;
+  uint32_t *order; /* of the rows in this round */
+  uint64_t round;
+  bool order_known;
   /* the session that is being handed out */
   ds_generated *row;
   size_t n_row, at_row, cap_row;
@@ -38,11 +41,35 @@ static bool out_of_memory(ds_diag *d) {
 
 /* --- lengths ------------------------------------------------------------------------------- */
 
+/* Every row once before any comes again, each round in an order of its own. */
+static size_t shuffled(ds_generator *g, uint64_t i) {
+  uint64_t round = i / g->n_pairs;
+  if (!g->order_known || g->round != round) {
+    ds_rng r = ds_rng_stream(g->seed, DS_PURPOSE_ORDER, round);
+    for (size_t k = 0; k < g->n_pairs; k++) g->order[k] = (uint32_t)k;
+    for (size_t k = g->n_pairs; k > 1; k--) {
+      size_t other = (size_t)ds_rng_below(&r, k);
+      uint32_t row = g->order[other];
+      g->order[other] = g->order[k - 1];
+      g->order[k - 1] = row;
+    }
+    g->round = round;
+    g->order_known = true;
+  }
+  return g->order[i % g->n_pairs];
+}
+
+static size_t row_of(ds_generator *g, uint64_t i) {
+  if (g->w.rows_order == 'e') return shuffled(g, i);
+  if (g->w.rows_order == 'a') return (size_t)(i % g->n_pairs);
+  ds_rng r = ds_rng_stream(g->seed, DS_PURPOSE_INPUT_TOKENS, i);
+  return (size_t)ds_rng_below(&r, g->n_pairs);
+}
+
 /* Lengths are those of a request's number, wherever in time it is. */
-static void draw_lengths(const ds_generator *g, uint64_t i, ds_generated *q) {
+static void draw_lengths(ds_generator *g, uint64_t i, ds_generated *q) {
   if (g->n_pairs > 0) {
-    ds_rng r = ds_rng_stream(g->seed, DS_PURPOSE_INPUT_TOKENS, i);
-    const struct pair *p = &g->pairs[ds_rng_below(&r, g->n_pairs)];
+    const struct pair *p = &g->pairs[row_of(g, i)];
     q->input_tokens = p->input;
     q->output_tokens = p->output;
     return;
@@ -96,7 +123,13 @@ static bool read_pairs(ds_generator *g, ds_diag *d) {
       g->pairs[g->n_pairs++] = (struct pair){chunk[i].input_tokens, chunk[i].output_tokens};
   }
   if (t != NULL) ds_trace_close(t);
-  return good;
+  if (!good || g->w.rows_order != 'e') return good;
+  if (g->n_pairs > UINT32_MAX) {
+    ds_diag_set(d, DS_EXIT_INPUT, g->w.rows_path_given, 0, 0, "too many rows to draw from");
+    return false;
+  }
+  g->order = calloc(g->n_pairs, sizeof *g->order);
+  return g->order != NULL || out_of_memory(d);
 }
 
 /* --- sessions ------------------------------------------------------------------------------ */
@@ -114,27 +147,43 @@ static ds_generated *new_row(ds_generator *g) {
   return q;
 }
 
+static void cut_to(ds_generated *q, uint64_t most) {
+  if ((uint64_t)q->input_tokens + q->output_tokens <= most) return;
+  if (q->output_tokens >= most) q->output_tokens = (uint32_t)most - 1;
+  q->input_tokens = (uint32_t)most - q->output_tokens;
+  if (q->prefix_tokens > q->input_tokens) q->prefix_tokens = q->input_tokens;
+}
+
 /* Turns of one conversation, each after the one before; *last becomes 1 + the number of the last.
  * input: of the first prompt. A nested one has no sub-agents of its own. */
 static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint64_t after,
                       const ds_length *input, uint32_t turns, bool nested, uint64_t *last) {
   const ds_session_law *s = &g->w.session;
+  uint32_t epoch = 0, prefix = 0;
+  uint64_t group = 0;
   uint64_t context = 0, most = s->max_context > 0 ? (uint64_t)s->max_context : CONTEXT_MAX;
   *last = after;
   for (uint32_t turn = 0; turn < turns; turn++) {
     uint64_t i = g->emitted + g->n_row;
-    ds_generated q = {.arrival_ns = start_ns, .session = session, .turn = turn, .after = *last};
+    ds_generated q = {.arrival_ns = start_ns, .session = session, .turn = turn, .after = *last, .grows = true};
     const ds_length *law = turn == 0 ? input : &g->more_input.law;
     uint32_t fresh = ds_length_draw(law, g->seed, DS_PURPOSE_INPUT_TOKENS, i);
     q.output_tokens = ds_length_draw(&g->output.law, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i);
     q.input_tokens = sum_tokens(context, fresh);
     if (turn == 0 && !nested) draw_prefix(g, session, &q);
-    if ((uint64_t)q.input_tokens + q.output_tokens > most) {
-      if (turn > 0) return true;
-      q.output_tokens = q.output_tokens < most ? q.output_tokens : (uint32_t)most - 1;
-      q.input_tokens = (uint32_t)most - q.output_tokens;
-      if (q.prefix_tokens > q.input_tokens) q.prefix_tokens = q.input_tokens;
+    if (turn > 0) { /* every prompt of the session begins so */
+      q.prefix_group = group;
+      q.prefix_tokens = prefix;
     }
+    group = q.prefix_group;
+    prefix = q.prefix_tokens;
+    if (turn > 0 && q.input_tokens + (uint64_t)q.output_tokens > most) {
+      if (s->compact_to == 0) return true;
+      q.input_tokens = sum_tokens((uint64_t)s->compact_to, fresh);
+      epoch++;
+    }
+    q.epoch = epoch;
+    cut_to(&q, most);
     if (turn > 0 || nested)
       q.think_ns = turn == 0 ? 0
                              : (int64_t)ds_length_draw(&g->think.law, g->seed, DS_PURPOSE_THINK, i) *
@@ -341,6 +390,7 @@ bool ds_generator_next(ds_generator *g, ds_generated *out, size_t cap, size_t *n
 void ds_generator_close(ds_generator *g) {
   if (g == NULL) return;
   free(g->pairs);
+  free(g->order);
   free(g->row);
   free(g->user_ns);
   free(g->user_before);

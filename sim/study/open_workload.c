@@ -13,21 +13,42 @@ typedef struct generated_source {
   ds_source source;
   ds_generator *generator;
   ds_generated batch[BATCH];
+  ds_span span[BATCH][2];
 } generated_source;
+
+/* What the prompt begins with: the group's prefix, then the conversation so far and its answer to
+ * come, which the next turn's prompt will hold. */
+static uint32_t identify(const ds_generated *q, ds_span span[2]) {
+  uint32_t n = 0, begun = 0;
+  if (q->prefix_group > 0 && q->prefix_tokens > 0) {
+    char name[24];
+    int bytes = snprintf(name, sizeof name, "p%llu", (unsigned long long)q->prefix_group);
+    span[n++] = (ds_span){ds_span_hash(name, (size_t)bytes), DS_SPACE_NAMED, q->prefix_tokens};
+    begun = q->prefix_tokens;
+  }
+  uint32_t rest = q->input_tokens + q->output_tokens - begun;
+  if (q->session > 0 && q->grows && rest > 0)
+    span[n++] = (ds_span){q->session << 16 | (q->epoch & 0xffff), DS_SPACE_FIRST, rest};
+  return n;
+}
 
 static bool generated_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_diag *d) {
   generated_source *g = (generated_source *)s;
   *n = 0;
   size_t got = 0;
   if (!ds_generator_next(g->generator, g->batch, cap < BATCH ? cap : BATCH, &got, d)) return false;
-  for (size_t i = 0; i < got; i++)
+  for (size_t i = 0; i < got; i++) {
+    uint32_t n_spans = identify(&g->batch[i], g->span[i]);
     rows[i] = (ds_row){.time_ns = g->batch[i].arrival_ns,
                        .line = 0,
                        .id = DS_ROW_NO_ID,
                        .input_tokens = g->batch[i].input_tokens,
                        .output_tokens = g->batch[i].output_tokens,
                        .after = g->batch[i].after,
-                       .think_ns = g->batch[i].think_ns};
+                       .think_ns = g->batch[i].think_ns,
+                       .n_spans = n_spans,
+                       .spans = n_spans > 0 ? g->span[i] : NULL};
+  }
   *n = got;
   return true;
 }

@@ -226,9 +226,9 @@ static const bad cases[] = {
     BAD("rate without unit", "  trace: t.csv",
      "  generate: {requests: 5, arrivals: {rate: 12}, input_tokens: 5, output_tokens: 5}",
      "s.yaml:15:44: ", "'12' has no unit", "12 /s", NULL),
-    BAD("process to come", "  trace: t.csv",
-     "  generate: {requests: 5, arrivals: {process: gamma, rate: 12 /s}, input_tokens: 5, "
-     "output_tokens: 5}", "s.yaml:15:47: ", "'gamma'", "poisson", NULL),
+    BAD("unknown process", "  trace: t.csv",
+     "  generate: {requests: 5, arrivals: {process: erlang, rate: 12 /s}, input_tokens: 5, "
+     "output_tokens: 5}", "s.yaml:15:47: ", "'erlang'", "poisson", NULL),
     BAD("impossible lognormal", "  trace: t.csv",
      "  generate: {requests: 5, arrivals: {rate: 1 /s}, input_tokens: {law: lognormal, mean: 10, "
      "p99: 1000}, output_tokens: 5}", "s.yaml:15:65: ", "lognormal", "p99", NULL),
@@ -345,8 +345,8 @@ static const usage usages[] = {
      "llama-3.1-8b", "--hardware", "h100-sxm", "--rate", "12/s", "--trace", "x.csv"),
     USE("flag twice", 2, "--model is given twice", NULL, NULL, "new", "--model", "a", "--model",
      "b"),
-    USE("users", 2, "closed-loop users", "--rate", NULL, "new", "--model", "llama-3.1-8b",
-     "--hardware", "h100-sxm", "--users", "500"),
+    USE("users and a rate", 2, "--users stands beside --rate", "one of --users", NULL, "new",
+     "--model", "llama-3.1-8b", "--hardware", "h100-sxm", "--users", "500", "--rate", "12/s"),
     USE("card that is none, from flags", 3, "'llama-3.1-8'", "dryserve list models",
      "did you mean llama-3.1-8b?", "new", "--model", "llama-3.1-8", "--hardware", "h100-sxm",
      "--rate", "12/s"),

@@ -62,7 +62,7 @@ ds --help
 verdict $? "--help names the commands and fits 80 columns"
 good=0
 for option in timeline plots html prometheus metrics-compat; do grep -q -e "--$option" out && good=1; done
-for command in sweep capacity compare claim explain calibrate validate lesson gen; do
+for command in sweep capacity compare claim explain calibrate validate lesson; do
   grep -q "^  $command" out && good=1
 done
 verdict $good "--help lists only what works"
@@ -89,7 +89,7 @@ rm options
 verdict $good "every option that help lists is understood"
 
 # --- usage errors ----------------------------------------------------------------------------------------------------------
-ds; refused 2 "no command" "no command given" "run, new, list"
+ds; refused 2 "no command" "no command given" "run, new, gen, trace, list"
 ds rnu; refused 2 "a command that does not exist" "unknown command 'rnu'" "did you mean run?"
 ds --verison; refused 2 "an option that does not exist" "unknown option '--verison'" "did you mean --version?"
 ds sweep study.yaml; refused 2 "a command of a later version" "command sweep is not part of this version"

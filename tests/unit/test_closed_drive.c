@@ -7,6 +7,7 @@
 
 #include "report/summary.h"
 #include "study/driver.h"
+#include "study/measured.h"
 
 #define MS 1000000LL
 
@@ -122,6 +123,36 @@ Test(closed_drive, who_followed_a_rejected_request_follows_its_predecessor) {
   cr_assert_eq(drive.result->arrival_ns[1], alone_ns(20, 2) + 7 * MS);
   cr_assert_eq(drive.result->arrival_ns[2], 900 * MS);
   cr_assert_str_eq(ds_drive_id(&drive, 1), "3");
+  ds_drive_free(&drive);
+  ds_scenario_free(&sc);
+}
+
+/* A cache that never runs out finds what the generator says was said before, but for partial blocks
+ * and requests that overlap. */
+Test(closed_drive, generated_conversations_are_found_in_the_cache) {
+  ds_scenario sc = load("kv_blocks: 4000000, kv_block_tokens: 1, prefix_cache: true",
+                        "{generate: {requests: 600, arrivals: {process: closed-loop, concurrency: "
+                        "1}, input_tokens: 50, output_tokens: 7, session: {turns: {law: uniform, min: 1, max: 9}, "
+                        "think: 1 s, input_tokens: {law: uniform, min: 5, max: 30}, max_context: 200, compact_to: 60}, "
+                        "prefix: {groups: 3, tokens: 20}}}");
+  ds_generator *g;
+  ds_diag d = {0};
+  cr_assert(ds_generator_open(&sc.workload, sc.run.seed, &g, &d), "%s", d.text);
+  static ds_generated q[1000];
+  ds_reuse reuse = {0};
+  size_t n;
+  cr_assert(ds_generator_next(g, q, 1000, &n, &d) && n == 600);
+  for (size_t i = 0; i < n; i++) cr_assert(ds_reuse_add(&reuse, &q[i]));
+  ds_generator_close(g);
+  ds_drive drive = {0};
+  ds_drive_options opt = {0};
+  cr_assert(ds_drive_run(&sc, &opt, &drive, &d), "%s", d.text);
+  /* The last token of an answer is never computed, so it is not there yet. */
+  uint64_t turns = 0;
+  for (size_t i = 0; i < n; i++) turns += q[i].turn > 0 && (i == 0 || q[i].epoch == q[i - 1].epoch);
+  cr_assert_eq(drive.result->cached_tokens, reuse.reused_tokens - turns, "%llu of %llu",
+               (unsigned long long)drive.result->cached_tokens, (unsigned long long)reuse.reused_tokens);
+  ds_reuse_free(&reuse);
   ds_drive_free(&drive);
   ds_scenario_free(&sc);
 }
