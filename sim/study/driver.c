@@ -228,6 +228,27 @@ static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_driv
   return advance(sc, opt, drive, p, d);
 }
 
+/* The caches as the whole workload would leave them. */
+static bool warm(const ds_scenario *sc, ds_sim *sim, ds_request *chunk, ds_diag *d) {
+  if (sc->workload.kind == DS_WORKLOAD_TRACE && strcmp(sc->workload.path, "-") == 0) {
+    ds_diag_set(d, DS_EXIT_INPUT, NULL, 0, 0,
+                "initial_cache is warm, but a trace on standard input can be read only once");
+    ds_diag_expected(d, "a trace in a file, or initial_cache: empty");
+    return false;
+  }
+  ds_trace *trace = NULL;
+  bool good = ds_trace_open(&sc->workload, sc->run.seed, &trace, d);
+  for (size_t n = 1; good && n > 0;) {
+    good = ds_trace_read(trace, chunk, CHUNK, &n, d);
+    ds_error err = {DS_OK, -1, ""};
+    if (!good || n == 0) break;
+    ds_status status = ds_sim_warm(sim, chunk, n, &err);
+    if (status != DS_OK) good = complain(sc, NULL, status, &err, d);
+  }
+  if (trace != NULL) ds_trace_close(trace);
+  return good;
+}
+
 static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_error err = {DS_OK, -1, ""};
   ds_status status =
@@ -251,6 +272,10 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   }
   ds_request *chunk = malloc(CHUNK * sizeof *chunk);
   if (chunk == NULL) return out_of_memory(d);
+  if (sc->run.pool.warm_cache && !warm(sc, out->sim, chunk, d)) {
+    free(chunk);
+    return false;
+  }
   progress p;
   progress_begin(&p, opt->progress);
   bool good = own.sim.closed_loop ? feed_closed(sc, &own, out, &p, d)
@@ -301,6 +326,7 @@ bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double
   *sim = NULL;
   ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &opt, &ds_heap, sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  if (status == DS_OK && sc->run.pool.warm_cache) status = ds_sim_warm(*sim, r, n, &err);
   for (size_t i = 0; i < n && status == DS_OK; i++) {
     ds_request scaled = r[i];
     scaled.arrival_ns = (int64_t)((double)(r[i].arrival_ns - r[0].arrival_ns) * stretch + 0.5);
