@@ -363,8 +363,8 @@ static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag 
     opt.user = o.steps;
     double start_s = clock_s();
     good = ds_drive_run(sc, &opt, drive, d);
-    if (good && !a->quiet) account(sc, drive);
     good = good && report(a, sc, drive, &o, clock_s() - start_s, slo_met, d) && publish(&o, d);
+    if (good && !a->quiet) account(sc, drive);
   }
   discard(&o);
   ds_drive_free(drive);

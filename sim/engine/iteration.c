@@ -38,8 +38,7 @@ static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
   q->scheduled_ns = r->v.now_ns;
   int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before;
   q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
-  q->blame_ns[DS_CAUSE_KV_LOAD] += q->kv_load_ns;
-  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv - q->kv_load_ns;
+  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv - q->aside_ns;
 }
 
 static ds_status take_hit(ds_sim *s, ds_replica *r, const ds_grant *g) {

@@ -35,8 +35,9 @@ typedef struct ds_slot {
   uint32_t kv_run_full;   /* how many of them were full */
   uint32_t part_at, n_parts, identity; /* what its tokens are: a list in ds_sim.part, and how many blocks that says */
   uint32_t shared, leaf;  /* so many of its first blocks are in the prefix index; the last run of its path there */
-  int64_t kv_load_ns;     /* how long it waited for loads from tiers; -1: not looked up yet */
-  uint32_t load_to;       /* blocks that it will find then */
+  int64_t aside_ns;       /* how long it was set aside, or waited before that, with the cause noted already */
+  uint32_t load_to;       /* blocks that a load will bring it to */
+  uint8_t look;           /* in the tiers: DS_LOOK_... */
   int64_t since_ns;       /* when its stretch of decoding began */
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
@@ -47,6 +48,8 @@ typedef struct ds_slot {
   ds_piece *piece;
   size_t n_piece, cap_piece;
 } ds_slot;
+
+enum { DS_LOOK_DONE, DS_LOOK_DUE, DS_LOOK_LOADING, DS_LOOK_PUT_OFF }; /* put off: until another load is over */
 
 typedef struct ds_held { /* a request of a closed loop */
   ds_request request;
@@ -124,6 +127,7 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx, work_near;
+  int64_t loading_blocks; /* that loads under way will bring */
   uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
   void *policy;
@@ -249,7 +253,7 @@ ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes
 ds_status ds_tiers_init(ds_sim *s, ds_error *err);
 void ds_tiers_free(ds_sim *s);
 ds_status ds_tiers_keep(ds_sim *s, ds_replica *r, uint32_t slot);
-ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns);
+ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns, bool *fits);
 ds_status ds_tiers_loaded(ds_sim *s, ds_replica *r, uint32_t slot);
 #ifdef DS_CHECKING
 void ds_cache_check(const ds_sim *s, const ds_replica *r);
@@ -272,6 +276,7 @@ void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
+ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
 void ds_route_init(ds_sim *s);
 ds_status ds_route_pending(ds_sim *s);
 ds_status ds_route_request(ds_sim *s, const ds_request *a, uint64_t index);

@@ -2,10 +2,11 @@
 /* Tiers of KV memory behind a replica's own: what was computed is copied there in the background, and survives there
  * when the replica evicts it.
  *
- * A request that arrives is looked up once, here and there. What a tier holds beyond the replica's own cache is loaded
- * before the request is queued, if that takes less time than computing it again (or always, or never, as asked); loads
- * over one link go one after the other. When a load is over, its blocks are cached blocks of the replica like others:
- * in a queue that lasts they may be evicted again. Copying out costs no time. A preempted request does not look again. */
+ * A request at the head of the queue is looked up once, here and there. What a tier holds beyond the replica's own cache
+ * is loaded first, if that takes less time than computing it again (or always, or never, as asked): the request is set
+ * aside, others may pass, and it is queued again in its place when the load is over. Loads over one link go one after
+ * the other. Loaded blocks are cached blocks of the replica like others. Copying out costs no time. A preempted request
+ * does not look again. */
 #include "engine/replica.h"
 
 #include "base/num.h"
@@ -91,15 +92,25 @@ static int64_t compute_ns(const ds_sim *s, uint32_t from, uint32_t to) {
   return ns > 0 ? ns : 0;
 }
 
-/* A request arrives at t: when it can be queued, and up to which block it will then be cached. */
-ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns) {
+/* When it can go on, and (load_to) up to which block it will then be cached. Not *fits: there is no room for it beside
+ * what is being loaded, nothing was begun, and it can try again when that is over. */
+ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns, bool *fits) {
   ds_slot *q = &s->slot[slot];
   uint32_t most = (s->view[slot].prompt_tokens - 1) / s->block_tokens, held;
   uint32_t limit = q->identity < most ? q->identity : most;
   const ds_kv_part *part = s->part + q->part_at;
   uint32_t have = ds_kv_lasting(&r->kv, part, q->n_parts, limit, 0, &held);
+  int64_t whole = ds_div_up((int64_t)s->view[slot].prompt_tokens, s->block_tokens);
   *ready_ns = t_ns;
+  *fits = whole - held + r->loading_blocks <= r->kv.free_blocks;
   q->load_to = 0;
+  if (!*fits) {
+    for (int64_t i = 0; i < s->run.n_tiers; i++) {
+      int64_t free_ns = store_of(s, i, r)->free_at_ns;
+      if (free_ns > *ready_ns) *ready_ns = free_ns;
+    }
+    return DS_OK;
+  }
   for (int64_t i = 0; i < s->run.n_tiers; i++) {
     const ds_tier *t = &s->run.tier[i];
     ds_tier_store *x = store_of(s, i, r);

@@ -369,11 +369,16 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   if (sc->sched != NULL && sc->sched->reserves && w->max_tokens_is_output)
     put(&l, " but its caps are the true lengths");
   const ds_result *res = r->drive->result;
-  put(&l, "; %s cache; prefix cache ", sc->run.pool.warm_cache ? "warm" : "cold");
-  if (res->cached_tokens > 0 && res->input_tokens > 0)
-    put(&l, "on, it held %.0f %% of the prompts", 100 * (double)res->cached_tokens / (double)res->input_tokens);
+  const char *cache = sc->run.pool.warm_cache ? "warm" : "cold";
+  bool may_share = sc->run.pool.prefix_cache && res->identified > 0;
+  if (may_share && res->cached_tokens > 0 && res->input_tokens > 0)
+    put(&l, "; %s cache; prefix cache on, it held %.0f %% of the prompts", cache,
+        100 * (double)res->cached_tokens / (double)res->input_tokens);
   else
-    put(&l, "%s", !sc->run.pool.prefix_cache ? "off" : res->identified > 0 ? "on" : "on, prompts share nothing");
+    put(&l, "; %s cache; prefix cache %s", cache,
+        may_share                   ? "on"
+        : sc->run.pool.prefix_cache ? "on, prompts share nothing"
+                                    : "off");
   put(&l, "; no network");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);

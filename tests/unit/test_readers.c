@@ -590,6 +590,30 @@ Test(readers, block_tail_and_size_are_options) {
   must_read(&w, floor_text, "mooncake", 1);
 }
 
+Test(readers, where_block_ids_mean_something_is_an_option) {
+  static const char text[] = "{\"session_id\":\"a\",\"timestamp\":0,\"input_length\":512,\"output_length\":1,\"hash_ids\":[5]}\n"
+                             "{\"session_id\":\"b\",\"timestamp\":1,\"input_length\":512,\"output_length\":1,\"hash_ids\":[5]}\n";
+  ds_workload w = workload();
+  must_read(&w, text, "mooncake", 2);
+  cr_assert(o.more[0].scope == 0 && o.more[1].scope == 0);
+  w.hash_scope = 's';
+  must_read(&w, text, "mooncake", 2);
+  cr_assert(o.more[0].scope != 0 && o.more[0].scope != o.more[1].scope);
+  w = workload();
+  w.hash_scope = 'g';
+  must_read(&w, weka, "weka", 3);
+  cr_assert(o.more[0].scope == 0 && o.report.dropped_zero == 1);
+  w.hash_scope = 0;
+  w.block_tokens = 16;
+  read_text(&w, "arrived_at,num_prefill_tokens,num_decode_tokens\n0,1,2\n");
+  cr_assert(!o.good && strstr(o.d.text, "block_tokens does not apply") != NULL);
+  /* No ids at all: nothing is known of a short prompt; of a long one ids are missing. */
+  w = workload();
+  must_read(&w, "{\"timestamp\":0,\"input_length\":100,\"output_length\":1,\"hash_ids\":[]}\n", "mooncake", 1);
+  read_text(&w, "{\"timestamp\":0,\"input_length\":1000,\"output_length\":1,\"hash_ids\":[]}\n");
+  cr_assert(!o.good && strstr(o.d.text, "0 block ids for 1000") != NULL);
+}
+
 Test(readers, incremental_sessions_add_up) {
   ds_workload w = workload();
   static const char text[] =
