@@ -139,6 +139,21 @@ Test(shapes, experts_touched) {
   cr_assert_float_eq(ds_moe_touched(&m, 1), 8, 1e-9);
 }
 
+/* An uneven router makes ranks wait for the busiest; the experts of one device share a kernel. */
+Test(shapes, skew_counts_between_ranks) {
+  ds_run one = run_of("qwen3-30b-a3b", "h100-sxm", "trtllm-2025", DS_FMT_BF16, DS_FMT_BF16, 2), two = one;
+  two.pool.expert_parallel = 2;
+  ds_moe a = ds_moe_bind(&one, false), b = ds_moe_bind(&two, false);
+  cr_assert_eq(a.skew, 0);
+  cr_assert_eq(b.skew, one.pool.hw.moe[DS_MOE_BF16].skew);
+  one.pool.engine.skew_within_rank = true;
+  a = ds_moe_bind(&one, false);
+  cr_assert_eq(a.skew, b.skew);
+  two.pool.redundant_experts = 8;
+  b = ds_moe_bind(&two, false);
+  cr_assert_eq(b.skew, 0);
+}
+
 static double ops_total(const ds_run *run, int64_t seqs, double ctx, int64_t prompt) {
   ds_pricer *p = pricer_of(run, 4096, 512);
   ds_shape s = shape_of(seqs, ctx);
