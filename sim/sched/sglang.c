@@ -426,7 +426,7 @@ static bool overlaps(const void *cfg) { return ((const config *)cfg)->overlap; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_running_requests; }
 static int64_t max_batch_tokens(const void *cfg) {
   const config *c = cfg;
-  return c->chunked_prefill_size > 0 ? c->chunked_prefill_size : c->max_prefill_tokens;
+  return c->chunked_prefill_size > 0 ? c->chunked_prefill_size : 0; /* a first prompt may be of any length */
 }
 
 extern const ds_sched_ops ds_sched_sglang;

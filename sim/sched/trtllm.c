@@ -50,6 +50,13 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   s->block_tokens = run->pool.kv_block_tokens;
   s->ahead = run->pool.speculative.tokens + run->pool.speculative.lookahead;
   s->keeps = c->capacity_policy != MAX_UTILIZATION;
+  int64_t unit = c->chunk_unit > 0 ? c->chunk_unit : s->block_tokens;
+  if (c->enable_chunked_context && unit > c->max_num_tokens) {
+    ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be at least a chunk of ");
+    ds_error_int(err, unit);
+    ds_error_text(err, " tokens (chunk_unit, or kv_block_tokens)");
+    return DS_E_INPUT;
+  }
   if (run->pool.speculative.method != DS_DRAFT_NONE && c->max_num_tokens <= run->pool.speculative.tokens) {
     return ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be above speculative.tokens");
   }
