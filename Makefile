@@ -243,6 +243,10 @@ fmt: ## format all C with clang-format
 fmt-check: ## name the files whose format differs
 	@clang-format --dry-run --Werror $(FORMATTED)
 
+.PHONY: new-scheduler
+new-scheduler: ## write sim/sched/NAME.c, a scheduler to fill in: make new-scheduler NAME=my-policy
+	@$(PKG)/new-scheduler.sh '$(NAME)'
+
 .PHONY: golden-update
 golden-update: all ## write hashes of golden outputs and the answers in README.md anew, after a change that is meant to change them
 	@tests/check/determinism.sh --update

@@ -153,7 +153,7 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
     return;
   }
   bool unlimited = v->total_blocks == DS_KV_UNLIMITED;
-  int64_t running = v->n_running, promised = s->promised, taken = 0;
+  int64_t running = v->n_running, promised = s->promised, taken = v->free_blocks - m->blocks; /* by those who generate */
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     if (running >= c->max_batch_size) {
       out->blocked = DS_BLOCKED_SEQS;
