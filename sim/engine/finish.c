@@ -41,6 +41,15 @@ ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns) {
   return DS_OK;
 }
 
+/* Move the running sums of blame to the result, before they can overflow: each is at most the sum of latencies. */
+void ds_blame_settle(ds_sim *s) {
+  for (int i = 0; i < DS_CAUSE_N; i++) {
+    ds_wide_add(&s->result.blame_ns[i], (uint64_t)s->blame_ns[i]);
+    s->blame_ns[i] = 0;
+  }
+  s->blamed_ns = 0;
+}
+
 static ds_status store_gaps(ds_sim *s, const ds_replica *r, const ds_slot *q, ds_record *rec) {
   rec->itl_first = s->n_gaps;
   for (size_t i = 0; i < q->n_piece; i++) {
@@ -104,7 +113,9 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   int64_t finish_ns = end_ns + s->api_token_ns;
   int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
   q->blame_ns[DS_CAUSE_API] = s->api_request_ns + s->api_token_ns;
-  for (int i = 0; i < DS_CAUSE_N; i++) ds_wide_add(&out->blame_ns[i], (uint64_t)q->blame_ns[i]);
+  for (int i = 0; i < DS_CAUSE_N; i++) s->blame_ns[i] += q->blame_ns[i];
+  s->blamed_ns += e2e_ns;
+  if (DS_UNLIKELY(s->blamed_ns > INT64_MAX / 4)) ds_blame_settle(s);
 #ifdef DS_CHECKING
   int64_t sum = 0;
   for (int i = 0; i < DS_CAUSE_N; i++) sum += q->blame_ns[i];

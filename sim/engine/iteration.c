@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Begin one iteration as planned, and end it: tokens come out, requests finish, time is put to its causes. */
 #include "engine/lists.h"
+#include "engine/near.h"
 
 #include <string.h>
 
@@ -90,7 +91,8 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     shape->draft_rows++;
   }
   if (g->allocate_tokens > whole) whole = g->allocate_tokens;
-  int64_t more = ds_div_up(whole, s->block_tokens) - v->blocks;
+  int64_t more = (whole <= UINT32_MAX ? (int64_t)ds_blocks_of((uint32_t)whole, s->block_tokens)
+                                      : ds_div_up(whole, s->block_tokens)) - v->blocks;
   if (more > 0) {
     if (more > r->kv.free_blocks) return broken(s, g->slot, "needs more KV blocks than are free");
     ds_kv_take(&r->kv, more);
@@ -101,6 +103,9 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   if (r->grant_decodes[at]) {
     shape->decode_seqs++;
     shape->decode_ctx += (double)(v->prompt_tokens + v->emitted);
+    if (s->reach > 0) {
+      shape->decode_near += (double)ds_attention_near((int64_t)v->prompt_tokens + v->emitted, s->reach, s->reach_chunked);
+    }
     return DS_OK;
   }
   double n = (double)g->tokens, c = (double)v->computed;
@@ -110,19 +115,35 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   shape->prefill_pairs += n * c + n * (n + 1.0) * 0.5;
   shape->prefill_kv_tokens += n + c;
   shape->prefill_tiles += (g->tokens + 127u) / 128u;
+  if (s->reach > 0) {
+    shape->prefill_near_pairs += ds_attention_pairs(n, c, (double)s->reach, s->reach_chunked);
+    shape->prefill_near_kv += ds_attention_kv(n, c, (double)s->reach, s->reach_chunked);
+  }
   return DS_OK;
 }
 
 /* What the decode rows cost alone. */
-static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx) {
+static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx, double near) {
   ds_current *c = &r->cur;
   const ds_decode_price *d = ds_price_decode(s->pricer, rows);
   c->rows = (uint32_t)rows;
-  c->alone_ns = ds_decode_ns(d, ctx);
+  if (DS_UNLIKELY(d->general)) {
+    c->alone_ns = ds_decode_general_ns(d, ctx, near);
+  } else {
+    /* Most iterations are followed by one with the same rows, each a token on: its price is begun here, where nothing
+     * waits for it, because a square root takes as long as a hundred other instructions. */
+    c->alone_ns = c->ahead_rows == rows && c->ahead_ctx == ctx ? c->ahead_ns : ds_decode_ns(d, ctx);
+    if (s->opt.no_lease) {
+      c->ahead_rows = rows;
+      c->ahead_ctx = ctx + (double)rows;
+      c->ahead_ns = ds_decode_ns(d, c->ahead_ctx);
+    }
+  }
   for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = d->fixed_ns[p];
   c->attention_part = d->attention_part;
   r->work.decode_seqs += rows;
   ds_wide_add(&r->work_ctx, (uint64_t)ctx);
+  if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)near);
 }
 
 static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
@@ -135,6 +156,8 @@ static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
   r->work.prefill_pairs += shape->prefill_pairs;
   r->work.prefill_kv_tokens += shape->prefill_kv_tokens;
   r->work.prefill_tiles += shape->prefill_tiles;
+  r->work.prefill_near_pairs += shape->prefill_near_pairs;
+  r->work.prefill_near_kv += shape->prefill_near_kv;
 }
 
 /* Serve the plan's grants; the batch's totals go to *shape. */
@@ -193,20 +216,21 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_current *c = &r->cur;
   ds_shape shape;
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
-  double ctx = (double)r->ctx_sum;
+  double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
   c->alone_ns = c->swap_ns = 0;
   if (plan->n_grants > 0) {
-    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx};
+    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx, .decode_near = near};
     DS_TRY(serve_grants(s, r, plan, &shape));
     rows = shape.decode_seqs;
     ctx = shape.decode_ctx;
+    near = shape.decode_near;
   }
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
   if (plan->n_grants > 0 && shape.draft_tokens > 0) {
     ds_spec_price(s, r, &shape);
   } else if (rows > 0) {
-    price_rows(s, r, rows, ctx);
+    price_rows(s, r, rows, ctx, near);
   }
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
@@ -293,7 +317,10 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     r->v.n_held++;
     r->held_blocks += v->blocks;
     r->ctx_sum += v->prompt_tokens + v->emitted;
-  } else if (s->overlap && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
+    if (s->reach > 0) {
+      ds_near_count(s, r, r->v.iteration, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, true);
+    }
+  } else if (s->overlap && s->reach == 0 && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
     r->v.n_held++;
     r->held_blocks += v->blocks;
     r->held_ctx += v->prompt_tokens + v->emitted;
@@ -377,6 +404,7 @@ static ds_status end_batch(ds_sim *s, ds_replica *r) {
   r->held_blocks = r->held_ctx = 0;
   r->v.n_held = 0;
   r->ctx_sum = 0;
+  if (s->reach > 0) ds_near_clear(s, r);
   while (r->ended_head != DS_SLOT_NONE) {
     uint32_t slot = r->ended_head;
     ds_slot *q = &s->slot[slot];
@@ -413,7 +441,7 @@ static ds_status count_gaps(ds_sim *s, ds_replica *r) {
 }
 
 /* Everything that an iteration's duration is put to. */
-static ds_status settle(ds_sim *s, ds_replica *r) {
+static DS_ALWAYS_INLINE ds_status settle(ds_sim *s, ds_replica *r) {
   const ds_current *c = &r->cur;
   ds_replica_totals *t = &r->totals;
   if (r->v.now_ns >= r->second_end_ns) DS_TRY(ds_count_second(s, r, r->v.now_ns));
@@ -428,6 +456,7 @@ static ds_status settle(ds_sim *s, ds_replica *r) {
   ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)c->dt_ns, (uint64_t)used));
   if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
   r->ctx_sum += (int64_t)r->v.n_decoding + r->v.n_held;
+  if (DS_UNLIKELY(s->reach > 0)) ds_near_step(s, &r->near, r->v.iteration, r->v.n_decoding + r->v.n_held);
   r->v.iteration++;
   if (++r->phase == s->block_tokens) r->phase = 0;
   return DS_OK;
@@ -438,16 +467,12 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   r->in_flight = false;
   r->plan_due = true;
   if (!r->finish_due) {
-    if (r->cur.n_grants == 0 && r->v.n_prefilling == 0) {
-      DS_TRY(settle(s, r));
-      if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
-    } else {
-      int64_t before[DS_LEDGER_N];
-      memcpy(before, r->ledger, sizeof before);
-      DS_TRY(settle(s, r));
-      if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
-      DS_TRY(end_grants(s, r, before));
-    }
+    int64_t before[DS_LEDGER_N];
+    bool prompts = r->cur.n_grants > 0 || r->v.n_prefilling > 0;
+    if (prompts) memcpy(before, r->ledger, sizeof before);
+    DS_TRY(settle(s, r));
+    if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
+    if (prompts) DS_TRY(end_grants(s, r, before));
   }
   r->finish_due = false;
   DS_TRY(end_finished(s, r));

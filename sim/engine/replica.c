@@ -36,10 +36,11 @@ int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
 
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */
 static ds_status make_room(ds_sim *s, ds_replica *r) {
+  if (DS_LIKELY((size_t)r->v.n_running + r->v.n_queue + r->v.n_swapped + r->n_made_way <= r->cap_grants)) return DS_OK; /* the last of the four to grow */
   size_t limit = r->v.n_queue;
   if (s->run.pool.max_num_seqs > 0 && limit > (size_t)s->run.pool.max_num_seqs) limit = (size_t)s->run.pool.max_num_seqs;
   size_t need = r->v.n_running + r->v.n_swapped + limit + r->n_made_way;
-  if (DS_LIKELY(need <= r->cap_grants)) return DS_OK; /* the last of the four to grow */
+  if (need <= r->cap_grants) return DS_OK;
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->grant_decodes, &r->cap_grant_decodes, need, sizeof *r->grant_decodes));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.decode, &r->cap_decode, need, sizeof *r->plan.decode));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.preempt, &r->cap_preempt, need, sizeof *r->plan.preempt));
@@ -47,8 +48,8 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
-  p->no_overlap = p->preempt_to_back = false;
-  p->decode_all = p->hold = p->hold_finished = p->emit_at_end = p->swap_out = false;
+  p->no_overlap = p->preempt_to_back = p->swap_out = false;
+  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = p->emit_at_end = false;
   p->hold_steps = 0;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
   p->wake_ns = DS_TIME_NEVER;
@@ -77,9 +78,11 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
     return st;
   }
   r->planned_at = r->v.iteration;
-  r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
-  r->kv_wait_since = r->v.now_ns;
-  r->kv_blocked = r->plan.blocked == DS_BLOCKED_KV;
+  if (r->kv_blocked || r->plan.blocked == DS_BLOCKED_KV) {
+    r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
+    r->kv_wait_since = r->v.now_ns;
+    r->kv_blocked = r->plan.blocked == DS_BLOCKED_KV;
+  }
   return DS_OK;
 }
 
@@ -105,7 +108,9 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
     }
     DS_TRY(ds_iteration_begin(s, r, plan));
-    if (r->in_flight) return DS_OK;
+    if (r->in_flight) { /* if nobody can see anything before its end, end it at once */
+      return r->end_ns <= until_ns && !s->opt.closed_loop && s->group == 1 ? ds_iteration_end(s, r) : DS_OK;
+    }
     if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more. Fewer run each time, so this ends */
     r->n_made_way += plan->n_preempt;
   }

@@ -37,6 +37,7 @@ typedef struct ds_slot {
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
   uint32_t verify_steps;  /* speculation: so far */
+  uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -59,12 +60,20 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
+  int64_t ahead_rows, ahead_ns; /* the price of rows at a context, worked out ahead */
+  double ahead_ctx;
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
   int64_t wait_ns;            /* of dt_ns: for other ranks of a group in lockstep */
   bool hold_finished, emit_at_end;
 } ds_current;
+
+typedef struct ds_near { /* near.h */
+  int64_t sum;      /* over the decode rows: what they will read within reach in the next iteration */
+  uint32_t growing; /* rows whose part of it grows by one */
+  uint32_t *ring;   /* by iteration modulo the reach; NULL when the model has no layers of bounded reach */
+} ds_near;
 
 typedef struct ds_replica {
   uint32_t index;
@@ -80,6 +89,7 @@ typedef struct ds_replica {
   uint32_t phase;        /* iteration modulo block_tokens */
   uint32_t *need;        /* by phase: decoding requests that need a new block */
   int64_t ctx_sum;       /* KV tokens that the decode rows will read in the next iteration */
+  ds_near near;
   ds_kv_pool kv;
   ds_wheel finish;       /* of decoding requests, by the iteration at which they are done */
   uint32_t *prefilling;  /* slots in running order */
@@ -108,7 +118,7 @@ typedef struct ds_replica {
   size_t cap_gap_log;
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
-  ds_wide work_ctx;
+  ds_wide work_ctx, work_near;
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
   void *policy;
 } ds_replica;
@@ -128,6 +138,8 @@ struct ds_sim {
   bool ranked;           /* the queue is in the policy's order */
   int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
   double swap_block_s;
+  int64_t reach;         /* of layers that read the nearest tokens only; 0: none */
+  bool reach_chunked;
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
@@ -173,6 +185,7 @@ struct ds_sim {
   size_t n_gaps, cap_gaps;
   uint32_t *chunk_tokens; /* beside gaps_ns, with speculation */
   size_t cap_chunk_tokens;
+  int64_t blame_ns[DS_CAUSE_N], blamed_ns; /* of requests finished since the last ds_blame_settle */
   ds_gaps itl;
   ds_seconds seconds;
   ds_result result;
@@ -215,6 +228,7 @@ void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape); /* decode rows of
 ds_status ds_spec_verify(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts, uint32_t *extra);
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
+void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */

@@ -91,6 +91,7 @@ typedef struct ds_plan {
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
   uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
+  bool hold_past_finish; /* with hold: a finish changes nothing either, as long as the queue is empty */
   uint32_t n_grants, n_decode, n_preempt;
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;

@@ -9,7 +9,7 @@
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *const top_keys[] = {"scenario", "title", "model",  "weights",
+static const char *const top_keys[] = {"scenario", "title", "model",  "weights", "expert_weights",
                                        "kv_cache", "pools", "router", "workload",
                                        "slo",      "cost",  "seed"};
 static const ds_later top_later[] = {
@@ -116,7 +116,19 @@ static bool read_formats(ds_reader *r) {
   size_t k = r->s->run.model.weights;
   bool model = ds_node_get(root, "model") != NULL;
   if (w && !ds_want_choice(w, "weights", ds_format_names, DS_FMT_N, &k, r->d)) return false;
+  /* A checkpoint whose experts have a format of their own keeps it, unless told another one. Asked for the experts'
+   * format, it is served as published. */
+  const ds_model *m = &r->s->run.model;
+  const ds_node *e = ds_node_get(root, "expert_weights");
+  size_t expert = w ? k : m->expert_weights;
+  if (w && m->experts > 0 && m->expert_weights != m->weights && (ds_format)k == m->expert_weights)
+    k = m->weights;
   r->s->run.weights = (ds_format)k;
+  if (e && !ds_want_choice(e, "expert_weights", ds_format_names, DS_FMT_N, &expert, r->d)) return false;
+  r->s->run.expert_weights = (ds_format)expert;
+  if ((e || m->experts > 0) &&
+      !ds_note(r, "expert_weights", e, w ? "weights" : r->weights_from, "%s", ds_format_names[expert]))
+    return false;
   if ((w || model) && !ds_note(r, "weights", w, r->weights_from, "%s", ds_format_names[k]))
     return false;
   k = 0;

@@ -24,10 +24,13 @@ static const char *const pool_keys[] = {"name",
                                         "kv_block_tokens",
                                         "gpu_memory_utilization",
                                         "prefix_cache",
+                                        "power_cap",
+                                        "two_batch_overlap",
+                                        "redundant_experts",
+                                        "attention_8bit",
                                         "speculative"};
 static const ds_later pool_later[] = {
     {"initial_cache", "empty", "a cache that is warm at the start"},
-    {"power_cap", NULL, "power caps"},
 };
 
 bool ds_is_pool_key(const char *key) {
@@ -252,25 +255,33 @@ static bool read_name(ds_reader *r, const ds_node *pool, char *out) {
   return true;
 }
 
-static bool read_parallelism(ds_reader *r, const ds_node *pool) {
-  static const char *const names[] = {"pipeline_parallel", "data_parallel", "expert_parallel"};
-  static const char *const what[] = {"pipeline parallelism", "data parallelism of attention",
-                                     "expert parallelism"};
+/* What most scenarios leave alone is noted only where it is given. */
+static bool read_options(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
-  int64_t *out[] = {&p->pipeline_parallel, &p->data_parallel, &p->expert_parallel};
-  if (!ds_opt_integer(r, pool, "replicas", 1, 1000000, 1, &p->replicas) ||
-      !ds_opt_integer(r, pool, "tensor_parallel", 1, 65536, 1, &p->tensor_parallel))
-    return false;
-  for (size_t i = 0; i < LEN(names); ++i) {
-    if (!ds_opt_integer(r, pool, names[i], 1, 65536, 1, out[i])) return false;
-    bool lockstep = out[i] == &p->data_parallel && r->s->run.cost_tier == DS_COST_LINEAR;
-    if (*out[i] == 1 || lockstep) continue;
-    ds_complain(r->d, ds_node_get(pool, names[i]), "%s is %lld: this version does not model %s",
-                ds_name(r, names[i]), (long long)*out[i], what[i]);
-    ds_diag_expected(r->d, "1");
-    return false;
+  const ds_node *cap = ds_node_get(pool, "power_cap");
+  if (cap) {
+    double most = p->hw.power_w > 0 ? p->hw.power_w : 1e6;
+    if (!ds_want_quantity(cap, ds_name(r, "power_cap"), DS_DIM_POWER, 0.2 * most, most,
+                          &p->power_cap_w, r->d) ||
+        !ds_note(r, "power_cap", cap, "", "%.17g W", p->power_cap_w))
+      return false;
   }
-  return true;
+  return (!ds_node_get(pool, "two_batch_overlap") ||
+          ds_opt_bool(r, pool, "two_batch_overlap", false, &p->two_batch_overlap)) &&
+         (!ds_node_get(pool, "attention_8bit") ||
+          ds_opt_bool(r, pool, "attention_8bit", false, &p->attention_8bit)) &&
+         (!ds_node_get(pool, "redundant_experts") ||
+          ds_opt_integer(r, pool, "redundant_experts", 0, 65536, 0, &p->redundant_experts));
+}
+
+static bool read_parallelism(ds_reader *r, const ds_node *pool) {
+  ds_pool *p = &r->s->run.pool;
+  return ds_opt_integer(r, pool, "replicas", 1, 1000000, 1, &p->replicas) &&
+         ds_opt_integer(r, pool, "tensor_parallel", 1, 65536, 1, &p->tensor_parallel) &&
+         ds_opt_integer(r, pool, "pipeline_parallel", 1, 4096, 1, &p->pipeline_parallel) &&
+         ds_opt_integer(r, pool, "data_parallel", 1, 4096, 1, &p->data_parallel) &&
+         ds_opt_integer(r, pool, "expert_parallel", 1, 4096, 1, &p->expert_parallel) &&
+         read_options(r, pool);
 }
 
 bool ds_read_pool(ds_reader *r, const ds_node *pool) {

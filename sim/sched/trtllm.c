@@ -256,6 +256,7 @@ const ds_sched_ops ds_sched_trtllm = {
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .state_bytes = sizeof(state),
+    .engine = "trtllm",
     .init = init,
     .accepts = accepts,
     .plan = plan,

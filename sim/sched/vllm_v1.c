@@ -68,7 +68,7 @@ static int64_t wanted(const config *c, const ds_sched_view *v, uint32_t slot) {
 
 static int64_t blocks_for(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
   int64_t all = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
-  int64_t more = ds_div_up(all, v->block_tokens) - ds_view_blocks(v, slot);
+  int64_t more = (int64_t)ds_blocks_of((uint32_t)all, v->block_tokens) - ds_view_blocks(v, slot);
   return more > 0 ? more : 0; /* what rejected drafts took is kept */
 }
 
@@ -235,8 +235,8 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
     }
     n = least(n, b->tokens);
     /* Blocks of a hit are free ones, too: taking them back costs as much as new ones. */
-    int64_t need = ds_div_up(hit + n, v->block_tokens);
-    int64_t test = c->full_sequence_must_fit ? ds_div_up(known, v->block_tokens) : need;
+    int64_t need = ds_blocks_of((uint32_t)(hit + n), v->block_tokens);
+    int64_t test = c->full_sequence_must_fit ? ds_blocks_of((uint32_t)known, v->block_tokens) : need;
     int64_t keep = running > 0 ? c->watermark_blocks : 0;
     if (test + keep > b->blocks) {
       out->blocked = DS_BLOCKED_KV;
@@ -256,7 +256,7 @@ static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
   budget b = {c->max_num_batched_tokens, v->free_blocks};
   (void)state;
   if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= b.tokens && v->decode_blocks <= b.blocks) {
-    out->decode_all = out->hold = true; /* by far the usual case */
+    out->decode_all = out->hold = out->hold_past_finish = true; /* by far the usual case */
     return DS_OK;
   }
   if (!serve_all(c, v, out, &b)) {

@@ -39,11 +39,16 @@ typedef struct ds_pool {
   double memory_utilization;
   bool prefix_cache;
   ds_speculation speculative;
+  bool attention_8bit;       /* attention multiplies in 8 bit (fp8 or int8) where the cache is 8 bit */
+  bool two_batch_overlap;    /* halves of a batch take turns: one computes while the other communicates */
+  int64_t redundant_experts; /* copies of busy experts, which even out the load */
+  double power_cap_w;        /* per device; 0: none */
   /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
   int64_t max_num_seqs, max_num_batched_tokens;
 } ds_pool;
 
 #define DS_KV_UNLIMITED INT64_MAX
+#define DS_REACH_MAX 1048576 /* longest window that the engine counts, tokens */
 
 /* Limits for one request; 0: no limit. Good = meets all, inclusive. */
 typedef struct ds_slo_request {
@@ -68,6 +73,7 @@ typedef struct ds_slo {
 typedef struct ds_run {
   ds_model model;
   ds_format weights, kv_cache;
+  ds_format expert_weights; /* of a mixture's experts */
   ds_cost_tier cost_tier;
   ds_linear linear;
   ds_pool pool; /* one pool for now; disaggregation brings the array */

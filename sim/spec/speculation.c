@@ -33,9 +33,19 @@ bool ds_drafter_run(const ds_run *run, ds_run *out) {
   if (method == DS_DRAFT_MODEL) {
     out->model = run->pool.speculative.draft;
     out->weights = out->model.weights;
+    out->expert_weights = out->model.expert_weights;
     return true;
   }
-  out->model.layers = 1;
-  if (method == DS_DRAFT_EAGLE) out->weights = DS_FMT_BF16;
+  ds_model *m = &out->model;
+  m->layers = m->full_layers = 1;
+  m->dense_layers = m->state_layers = 0;
+  m->moe_every = 1;
+  if (method == DS_DRAFT_EAGLE) {
+    out->weights = out->expert_weights = DS_FMT_BF16;
+    if (m->ffn == 0) m->ffn = m->expert_ffn * (m->top_k + m->shared_experts);
+    m->experts = 0;
+  }
+  out->pool.pipeline_parallel = 1;
+  if (m->experts == 0) out->pool.expert_parallel = 1;
   return true;
 }

@@ -10,9 +10,8 @@
  *   naive SCENARIO [--steps FILE.jsonl] [--requests FILE.jsonl]
  *
  * --steps writes the lines of the program's --steps. --requests writes a line per request in order
- * of the file:
- * {"id", "replica", "arrival_ns", "scheduled_ns", "tokens_ns": [...], "preemptions",
- * "cached_tokens"}. Exit status: 0 done, 3 input that it cannot take. */
+ * of the file, with the time of each of its tokens.
+ * Exit status: 0 done, 3 input that it cannot take. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -33,7 +32,7 @@ typedef struct request {
   bool finished;
   i64 *blocks, n_blocks; /* held, in order of position */
   i64 *token_time;
-  i64 replica, scheduled, preemptions, cached;
+  i64 replica, scheduled, preemptions;
 } request;
 
 typedef struct block {
@@ -78,7 +77,7 @@ static struct {
 
 static FILE *steps_file;
 
-static void die(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static _Noreturn void die(const char *format, ...) {
   va_list ap;
   va_start(ap, format);
   fputs("naive: ", stderr);
@@ -241,13 +240,9 @@ static void read_workload(const json_t *w, const char *scenario_path) {
     snprintf(path, sizeof path, "%.*s%s",
              *trace == '/' || !slash ? 0 : (int)(slash - scenario_path + 1), scenario_path, trace);
     char *s = slurp(path);
-    if (*s == '{')
-      read_jsonl(s);
-    else
-      read_azure(s);
+    *s == '{' ? read_jsonl(s) : read_azure(s);
     free(s);
-  } else
-    die("workload: neither requests nor trace");
+  }
   if (!S.n) die("no requests");
   i64 first = S.r[0].arrival; /* sorted: the first is the earliest */
   for (i64 i = 0; i < S.n; i++) {
@@ -298,7 +293,7 @@ static void read_scenario(const char *path) {
   S.full_must_fit = truth(opt, "full_sequence_must_fit", true);
   S.by_priority = !strcmp(text(opt, "scheduling_policy", "fcfs"), "priority");
   S.max_batch = integer(opt, "max_batch_size", 1);
-  S.hold = truth(opt, "hold_finished_slots", false);
+  S.hold = truth(opt, "hold_finished_slots", true);
   S.pad = truth(opt, "pad", false);
   S.batch_end = !strcmp(text(opt, "emit", "stream"), "batch-end");
   S.max_delay = duration(opt, "max_queue_delay", 0);
@@ -451,7 +446,6 @@ static void plan_vllm(replica *q, i64 now) {
     take_hits(q, r, hit);
     grow(q, r, hit + n);
     r->computed = hit;
-    r->cached += hit;
     if (r->scheduled < 0) r->scheduled = now;
     grant(r, n, &budget);
   }
@@ -670,9 +664,9 @@ static void write_requests(const char *path) {
     const request *r = &S.r[i];
     fprintf(f,
             "{\"id\":%s,\"replica\":%lld,\"arrival_ns\":%lld,\"scheduled_ns\":%lld,\"preemptions\":"
-            "%lld,\"cached_tokens\":%lld,\"tokens_ns\":[",
+            "%lld,\"tokens_ns\":[",
             r->id, (long long)r->replica, (long long)r->arrival, (long long)r->scheduled,
-            (long long)r->preemptions, (long long)r->cached);
+            (long long)r->preemptions);
     for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token_time[k]);
     fputs("]}\n", f);
   }
