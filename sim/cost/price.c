@@ -308,7 +308,8 @@ static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N
     }
     ds_attention_cost(o, s, g.batches, g.layers, NULL, part_s);
     if (s->draft_passes > 0) add_drafting(p, s, part_s);
-    part_s[DS_PART_HOST] += host_s(o, (double)requests, sum_parts(part_s), false);
+    bool graph = s->prefill_tokens == 0 && tokens <= o->capture_max; /* drafts to verify, and nothing else */
+    part_s[DS_PART_HOST] += host_s(o, (double)requests, sum_parts(part_s), graph);
   }
 }
 
@@ -374,7 +375,7 @@ void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
     return;
   }
   ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
-  out->engine = host_s(o, (double)requests, sum_parts(part_s), false);
+  out->engine = host_s(o, (double)requests, sum_parts(part_s), s->prefill_tokens == 0 && tokens <= o->capture_max);
 }
 
 double ds_ops_total(const ds_ops *o) {

@@ -335,7 +335,7 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     if (s->reach > 0) {
       ds_near_count(s, r, r->v.iteration, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, true);
     }
-  } else if (s->overlap && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
+  } else if (s->overlap && s->reach == 0 && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
     r->v.n_held++;
     if (s->slot[slot].identity > 0) DS_TRY(ds_cache_give_back(s, r, slot, false)); /* what is shared is not kept back */
     else r->held_blocks += v->blocks;

@@ -158,12 +158,12 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
 }
 
 /* Iterations of one batch until somebody is done (then r->v.iteration is `done`), or something else ends the lease. */
-static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64_t done, int64_t horizon_ns, bool *ended) {
+static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64_t done, uint64_t limit, int64_t horizon_ns,
+                           bool *ended) {
   const uint32_t rows = r->v.n_decoding + r->v.n_held;
   const ds_decode_price *price = ds_price_decode(s->pricer, rows);
   const uint64_t cap = s->unlimited || r->kv.total_blocks < MANY_BLOCKS ? BLOCK_ITERATIONS : 64;
   *ended = true;
-  const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
   for (;;) {
     uint64_t most = (done < limit ? done : limit) - r->v.iteration;
     lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
@@ -185,17 +185,18 @@ static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64
 
 /* May the plan go on, now that somebody has finished? */
 static bool goes_on(const ds_sim *s, const ds_replica *r, const ds_plan *plan, int64_t horizon_ns) {
-  return plan->hold_past_finish && plan->hold_steps == 0 && r->v.n_queue == 0 && r->v.n_decoding > 0 && r->v.now_ns < horizon_ns &&
+  return plan->hold_past_finish && r->v.n_queue == 0 && r->v.n_decoding > 0 && r->v.now_ns < horizon_ns &&
          !s->opt.closed_loop && r->need[r->phase] <= r->kv.free_blocks;
 }
 
 ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
+  const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
   r->totals.leases++;
   r->cur.hold_finished = plan->hold_finished;
   r->cur.emit_at_end = plan->emit_at_end;
   do {
     bool ended;
-    DS_TRY(run_batch(s, r, plan, ds_wheel_next(&r->finish, s->link, r->v.iteration), horizon_ns, &ended));
+    DS_TRY(run_batch(s, r, plan, ds_wheel_next(&r->finish, s->link, r->v.iteration), limit, horizon_ns, &ended));
     if (ended) return DS_OK;
     /* The last iteration finishes somebody, which others must not see before its end. */
     r->end_ns = r->v.now_ns;

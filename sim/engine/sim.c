@@ -10,9 +10,10 @@ static ds_status bind_times(ds_sim *s) {
   s->api_request_ns = real ? ds_ns_of_s(run->pool.engine.api_per_request_s) : 0;
   s->api_token_ns = real ? ds_ns_of_s(run->pool.engine.api_per_token_s) : 0;
   if (s->overlap) {
+    bool device_waits = !run->pool.engine.async_scheduling; /* else the card has it hidden already */
     bool linear = run->cost_tier == DS_COST_LINEAR;
-    s->host_step_ns = ds_ns_of_s(linear ? run->linear.scheduling_s : real ? run->pool.engine.per_iteration_s : 0);
-    s->host_request_ns = real ? ds_ns_of_s(run->pool.engine.per_request_s) : 0;
+    s->host_step_ns = ds_ns_of_s(linear ? run->linear.scheduling_s : real && device_waits ? run->pool.engine.per_iteration_s : 0);
+    s->host_request_ns = real && device_waits ? ds_ns_of_s(run->pool.engine.per_request_s) : 0;
   }
   ds_shape one = {.prefill_tokens = 1, .prefill_chunks = 1, .prefill_pairs = 1, .prefill_kv_tokens = 1, .prefill_tiles = 1,
                   .prefill_near_pairs = 1, .prefill_near_kv = 1};
@@ -87,7 +88,9 @@ static ds_status init(ds_sim *s, ds_error *err) {
   int64_t seqs = pool->max_num_seqs > 0 ? pool->max_num_seqs : 256;
   DS_TRY(ds_pricer_new(&s->run, tokens, seqs, &s->alloc, &s->pricer, err));
   s->overlap = s->sched->overlaps != NULL && s->sched->overlaps(pool->scheduler_config.bytes);
-  s->group = pool->hw.dataflow.layer_s > 0 ? 1 : (size_t)pool->data_parallel;
+  /* Experts are shared by all groups of a replica, which go in lockstep for them; groups of a dense model do not meet. */
+  bool meet = s->run.cost_tier == DS_COST_LINEAR || s->run.model.experts > 0;
+  s->group = meet && !(pool->hw.dataflow.layer_s > 0) ? (size_t)pool->data_parallel : 1;
   if (s->overlap || s->group > 1) s->opt.no_lease = true;
   if (s->overlap && pool->speculative.method != DS_DRAFT_NONE) {
     return ds_error_begin(err, DS_E_INPUT, "pools.speculative: asynchronous scheduling of drafts is not modelled");

@@ -69,6 +69,7 @@ void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape) {
   c->attention_part = DS_PART_MEMORY;
   r->work.decode_seqs += shape->decode_seqs;
   r->work.draft_tokens += shape->draft_tokens;
+  if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)shape->decode_near);
   ds_wide_add(&r->work_ctx, (uint64_t)shape->decode_ctx);
   if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)shape->decode_near);
 }

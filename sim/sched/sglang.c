@@ -438,6 +438,7 @@ const ds_sched_ops ds_sched_sglang = {
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .state_bytes = sizeof(state),
+    .engine = "sglang",
     .init = init,
     .accepts = accepts,
     .plan = plan,

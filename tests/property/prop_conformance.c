@@ -73,16 +73,17 @@ static void set_options(world *w, int kind, uint64_t *s) {
 
 /* --- worlds --- */
 
-static ds_scenario base;
+static ds_scenario base, priced; /* with linear cost, and with that of a model on a part */
 
-static void load_base(void) {
-  static const char text[] =
-      "{scenario: 1, cost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, decode_sequence: 1 ms}, "
-      "pools: [{scheduler: static, kv_blocks: 10}], "
-      "workload: {requests: [{arrival_ns: 0, input_tokens: 1, output_tokens: 1}]}}";
+static void load_base(const char *start, const char *pool, ds_scenario *out) {
+  char text[600];
+  snprintf(text, sizeof text,
+           "{scenario: 1, %s, pools: [{scheduler: static, kv_blocks: 10%s}], "
+           "workload: {requests: [{arrival_ns: 0, input_tokens: 1, output_tokens: 1}]}}",
+           start, pool);
   ds_data_dirs dirs = {{"."}, 1};
   ds_diag d = {0};
-  if (!ds_scenario_parse(text, strlen(text), "conformance", ".", NULL, 0, &dirs, &base, &d)) bail("%s", d.text);
+  if (!ds_scenario_parse(text, strlen(text), "conformance", ".", NULL, 0, &dirs, out, &d)) bail("%s", d.text);
 }
 
 /* Whether this request could run alone: asked of the policy itself. */
@@ -114,7 +115,7 @@ static void make_requests(world *w, uint64_t *s, size_t n, bool at_once) {
 }
 
 static void make_world(world *w, const ds_sched_ops *ops, int kind, uint64_t *s) {
-  *w = (world){.run = base.run, .ops = ops};
+  *w = (world){.run = chance(s, 70) ? base.run : priced.run, .ops = ops};
   snprintf(w->run.pool.scheduler, sizeof w->run.pool.scheduler, "%s", ops->name);
   w->run.pool.kv_blocks = chance(s, 70) ? between(s, 4, 40) : between(s, 100, 400);
   w->run.pool.kv_block_tokens = between(s, 1, 16);
@@ -361,7 +362,8 @@ static void check_ids(const ds_sched_ops *ops) {
 
 int main(int argc, char **argv) {
   harness_begin("conformance");
-  load_base();
+  load_base("cost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, decode_sequence: 1 ms}", "", &base);
+  load_base("model: llama-3.1-8b, cost: roofline", ", hardware: h100-sxm, engine: vllm-2025", &priced);
   for (size_t k = 0; k < ds_n_schedulers; k++) {
     const ds_sched_ops *ops = ds_schedulers[k];
     if (argc > 1 && strcmp(argv[1], ops->name) != 0) continue;
@@ -388,7 +390,7 @@ int main(int argc, char **argv) {
     tap(good, "%s keeps the rules in %d worlds (%lld preemptions; %d say who starves)", ops->name, worlds,
         (long long)preemptions, starved);
   }
-  ds_scenario_free(&base);
+  ds_scenario_free(&base), ds_scenario_free(&priced);
   if (taps == 0) tap(false, "no scheduler is called %s", argc > 1 ? argv[1] : "anything");
   return tap_end();
 }
