@@ -61,7 +61,7 @@ recorded() { # file, cached tokens, output tokens
 }
 blis_run() { # file stem, model, tensor parallel, blocks, cached, output, bars
   recorded "$blis/$1.csv" "$5" "$6"
-  replay "$1" "$2" h100-sxm "$3" "max_model_len: none, kv_blocks: $4, scheduler_options: {max_num_seqs: 128, max_num_batched_tokens: 2048}" vllm-2026 "$7" "$8"
+  replay "$1" "$2" h100-sxm "$3" "max_model_len: none, kv_blocks: $4, scheduler_options: {max_num_seqs: 128, max_num_batched_tokens: 2048}" vllm-2025 "$7" "$8"
 }
 blis_run 20260217-155451-llama-2-7b-tp1-codegen llama-2-7b 1 7462 96 247 15 25
 blis_run 20260217-162547-llama-2-7b-tp1-roleplay llama-2-7b 1 7462 144 251 15 25
@@ -72,7 +72,7 @@ blis_run 20260218-150304-codellama-34b-tp2-general codellama-34b 2 26602 96 248 
 
 # The client was in the engine's process: no front end.
 sed -e 's/^name: .*/name: in-process/' -e 's/^api_per_request: {value: [^,]*/api_per_request: {value: 0 us/' \
-  -e 's/^api_per_token: {value: [^,]*/api_per_token: {value: 0 us/' models/engines/vllm-2026.yaml >"$tmp/in-process.yaml"
+  -e 's/^api_per_token: {value: [^,]*/api_per_token: {value: 0 us/' models/engines/vllm-2025.yaml >"$tmp/in-process.yaml"
 sed 's/[{},]/ /g; s/"[a-z_]*"://g' "$lss/requests.jsonl" | awk -v ttft="$tmp/ttft" -v e2e="$tmp/e2e" '
   NR == 1 { t0 = $4 }
   { printf "%.0f {\"id\": \"%d\", \"arrival_ns\": %.0f, \"input_tokens\": %d, \"output_tokens\": %d}\n", ($4 - t0) * 1e9, NR, ($4 - t0) * 1e9, $2, $3
