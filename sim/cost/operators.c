@@ -89,7 +89,7 @@ static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
   if (memory == 1 && compute == 1 && fixed == 1) return;
   for (int i = 0; i < DS_GEMM_GROUPS; i++) {
     scale(&hw->gemm[i].em, memory, 1);
-    scale(&hw->gemm[i].ec, compute, 1);
+    if (i == DS_GEMM_FP8 || i == DS_GEMM_NVFP4) scale(&hw->gemm[i].ec, compute, 1);
     scale(&hw->gemm[i].t0_s, fixed, 1);
   }
   ds_eff_decode *decode[] = {&hw->decode_kv16, &hw->decode_kv8};
@@ -97,7 +97,6 @@ static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
   for (int i = 0; i < 2; i++) {
     scale(&decode[i]->em, memory, 1);
     scale(&decode[i]->t0_s, fixed, 1);
-    scale(&prefill[i]->ec, compute, 1);
     scale(&prefill[i]->em, memory, 1);
     scale(&prefill[i]->t0_s, fixed, 1);
   }

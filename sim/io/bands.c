@@ -14,7 +14,7 @@ const char *const ds_band_metric_names[DS_BAND_METRICS] = {"ttft", "tpot", "e2e"
 static bool percent(const ds_node *map, const char *key, double *out, ds_diag *d) {
   const ds_node *n = ds_node_get(map, key);
   if (n == NULL) return ds_complain(d, map, "a band without %s", key);
-  if (!ds_want_number(n, key, -1000, 1000, out, d)) return false;
+  if (!ds_want_number(n, key, -1e6, 1e6, out, d)) return false;
   *out /= 100;
   return true;
 }

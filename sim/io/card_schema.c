@@ -207,7 +207,7 @@ static const ds_card_field engine_fields[] = {
     OVERHEAD("small_kernel", small_kernel_s, "fixed time of an elementwise kernel"),
     OVERHEAD("api_per_request", api_per_request_s, "tokenising and HTTP before the queue"),
     KERNELS("kernel_memory", kernel_memory, "its kernels' share of bandwidth, over the hardware card's"),
-    KERNELS("kernel_compute", kernel_compute, "its kernels' share of arithmetic, over the hardware card's"),
+    KERNELS("kernel_compute", kernel_compute, "its 8- and 4-bit products' share of arithmetic, over the hardware card's"),
     KERNELS("kernel_fixed", kernel_fixed, "its kernels' fixed times, over the hardware card's"),
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
     {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,

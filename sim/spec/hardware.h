@@ -102,7 +102,8 @@ typedef struct ds_engine_card {
   double small_kernel_s; /* fixed time of one elementwise kernel */
   double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
   /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
-   * Factors on the share of bandwidth, the share of arithmetic, and the fixed times that a captured graph does not hide. */
+   * Factors on the share of bandwidth, on the share of arithmetic of 8- and 4-bit products (where libraries differ most),
+   * and on the fixed times that a captured graph does not hide. */
   double kernel_memory, kernel_compute, kernel_fixed;
   bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
   bool async_scheduling; /* the host's time hides behind the device's */
