@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/input.h"
 #include "io/presets.h"
 #include "io/scenario_read.h"
 
@@ -12,7 +13,7 @@
 #define TOKENS_MAX 1000000000 /* as in traces */
 
 static bool enter(ds_reader *r, const char *section) {
-  snprintf(r->prefix, sizeof r->prefix, "workload%s%s", section[0] ? "." : "", section);
+  snprintf(r->prefix, sizeof r->prefix, "%s%s%s", r->root, section[0] ? "." : "", section);
   return true;
 }
 
@@ -38,6 +39,22 @@ static bool read_length(ds_reader *r, const ds_layers *g, const char *key, ds_le
   return ds_read_law(r, n, section, false, l) && enter(r, "generate");
 }
 
+/* What the file holds decides what is generated, so its hash is a setting. */
+static bool note_hash(ds_reader *r, const ds_node *rows, const ds_workload *w) {
+  ds_input *in;
+  if (!ds_input_open(w->rows_path, w->rows_path_given, &in, r->d)) return false;
+  bool ok = true;
+  for (;;) {
+    in->at = in->end;
+    if (in->ended) break;
+    ok = ds_input_fill(in, r->d);
+    if (!ok) break;
+  }
+  ok = ok && ds_note(r, "rows_sha256", rows, "", "%s", ds_input_sha256(in));
+  ds_input_close(in);
+  return ok;
+}
+
 /* lengths: {rows: FILE} draws input and output together from the rows of a trace. */
 static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
   static const char *const keys[] = {"rows", "order"};
@@ -58,7 +75,7 @@ static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
     ds_diag_expected(r->d, "the path of a trace");
     return false;
   }
-  if (!ds_note_text(r, "rows", rows, "", w->rows_path_given) ||
+  if (!ds_note_text(r, "rows", rows, "", w->rows_path_given) || !note_hash(r, rows, w) ||
       !ds_opt_choice(r, lengths, "order", orders, LEN(orders), 0, &k))
     return false;
   w->rows_order = "rea"[k];

@@ -13,7 +13,7 @@ static const char *const law_names[] = {"fixed",       "lognormal", "uniform",  
                                         "exponential", "zipf",      "empirical", "mixture"};
 
 static bool enter(ds_reader *r, const char *section) {
-  snprintf(r->prefix, sizeof r->prefix, "workload.%s", section);
+  snprintf(r->prefix, sizeof r->prefix, "%s.%.100s", r->root, section);
   return true;
 }
 

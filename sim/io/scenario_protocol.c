@@ -398,7 +398,7 @@ bool ds_read_protocol(ds_reader *r, const ds_node *map, ds_workload *w) {
   const char *names[LEN(ds_protocols)];
   size_t tool, bytes;
   char *text = NULL, file[64];
-  snprintf(r->prefix, sizeof r->prefix, "workload.protocol");
+  snprintf(r->prefix, sizeof r->prefix, "%s.protocol", r->root);
   if (!ds_want_map(map, ds_name(r, ""), r->d)) return false;
   protocol p = {.r = r, .map = map};
   const ds_node *name = ds_node_get(map, "tool");

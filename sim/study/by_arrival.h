@@ -10,6 +10,7 @@ typedef struct ds_by_arrival { /* owns its columns; zero before, free after */
   ds_result result;            /* a copy with columns in order of arrival (equal times: of index) */
   int64_t *time;               /* four columns of n */
   uint32_t *outputs;
+  uint64_t *index; /* of the request in each column */
 } ds_by_arrival;
 
 /* Order the columns of a complete closed run, and put its arrivals with the lengths of r (one for

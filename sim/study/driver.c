@@ -242,7 +242,10 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
-  if (!ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) return false;
+  bool opened = sc->workload.kind == DS_WORKLOAD_MERGED
+                    ? ds_merged_open(&sc->workload, sc->run.seed, &out->merged, &out->trace, d)
+                    : ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d);
+  if (!opened) return false;
   if (ds_trace_is_closed(out->trace) && !own.sim.closed_loop) { /* the file, not the scenario, says so */
     ds_sim_free(out->sim);
     out->sim = NULL;
@@ -278,6 +281,7 @@ bool ds_drive_requests(const ds_scenario *sc, const ds_drive_options *opt, const
 void ds_drive_free(ds_drive *drive) {
   if (drive->sim != NULL) ds_sim_free(drive->sim);
   if (drive->trace != NULL) ds_trace_close(drive->trace);
+  ds_merged_close(drive->merged);
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
   ds_by_arrival_free(&drive->ordered);
@@ -291,6 +295,12 @@ const char *ds_drive_id(ds_drive *drive, uint64_t k) {
   if (drive->trace != NULL) return ds_trace_id(drive->trace, index);
   snprintf(drive->number, sizeof drive->number, "%" PRIu64, index);
   return drive->number;
+}
+
+size_t ds_drive_stream(const ds_drive *drive, size_t i) {
+  if (drive->merged == NULL) return 0;
+  uint64_t fed = drive->ordered.index != NULL ? drive->ordered.index[i] : i;
+  return ds_merged_stream(drive->merged, ds_oversize_trace_index(&drive->oversize, fed));
 }
 
 bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double stretch,
