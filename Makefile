@@ -36,7 +36,7 @@ CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 
 UNIT := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/unit/test_*.c)))
 PROPERTY := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/property/prop_*.c)))
-NAIVE := $(if $(wildcard tests/naive/naive.c),$(B)/tests/naive.run)
+NAIVE := $(patsubst tests/naive/%.c,$(B)/tests/%.run,$(sort $(wildcard tests/naive/*.c)))
 RUN_TESTS := $(sort $(wildcard tests/run/*.sh))
 
 # --- compilers and flags -----------------------------------------------------------------------------------------
@@ -128,9 +128,10 @@ check-deep: ## what takes longer: valgrind, static analysis by gcc and clang
 
 .PHONY: bench
 bench: $(B)/dryserve ## how fast the simulation itself is
-	@$(MAKE) --no-print-directory $(if $(V),,-s) $(B)/tests/bench/bench $(B)/tests/bench/make_azure
+	@$(MAKE) --no-print-directory $(if $(V),,-s) $(B)/tests/bench/bench $(B)/tests/bench/bench_kv $(B)/tests/bench/make_azure
 	@$(B)/tests/bench/make_azure 1000000 > $(B)/tests/bench/million.csv
 	DRYSERVE=$(B)/dryserve BUILD=$(B) $(B)/tests/bench/bench 1000000 3 $(abspath $(B)/tests/bench/million.csv)
+	$(B)/tests/bench/bench_kv 1000000 3
 
 .PHONY: clean
 clean: ## remove everything built
@@ -202,10 +203,10 @@ $(B)/tests/check/%: tests/check/%.c $(B)/flags
 $(B)/tests/fuzz/%: tests/fuzz/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)$(CC) $(TEST_FLAGS) -fsanitize=fuzzer -MF $@.d -o $@ $< $(B)/libdsapp.a $(B)/libdscore.a $(LIBS)
-# The naive simulator must share nothing with sim/: no include path, no archive.
-$(B)/tests/naive.run: tests/naive/naive.c $(B)/flags
+# The naive simulators must share nothing with sim/: no include path, no archive.
+$(B)/tests/%.run: tests/naive/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(call say,TEST,$<)$(CC) $(filter-out -Isim,$(TEST_FLAGS)) -MF $@.d -o $(B)/tests/naive $< \
+	$(call say,TEST,$<)$(CC) $(filter-out -Isim,$(TEST_FLAGS)) -MF $@.d -o $(@:.run=) $< \
 	  $(call pkg_libs,jansson,-ljansson) -lm && touch $@
 
 # --- tests: run --------------------------------------------------------------------------------------------------------
@@ -259,4 +260,4 @@ uninstall: ## remove what install put there
 print-%:
 	@echo '$($*)'
 
--include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT:=.d) $(PROPERTY:=.d) $(B)/tests/naive.run.d $(B)/tests/bench/bench.d
+-include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT:=.d) $(PROPERTY:=.d) $(NAIVE:=.d) $(B)/tests/bench/bench.d

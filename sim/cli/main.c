@@ -18,7 +18,7 @@ static const command commands[] = {
     {"run", "SCENARIO | FLAGS", "simulate, and print what users would see", ds_cmd_run},
     {"new", "FLAGS", "write a scenario file from flags", ds_cmd_new},
     {"gen", "SCENARIO", "write generated requests as a trace", ds_cmd_gen},
-    {"trace", "VERB FILE", "look at a trace, convert, cut, scale, merge it", ds_cmd_trace},
+    {"trace", "VERB FILE", "look at a trace, make another of it", ds_cmd_trace},
     {"list", "KIND", "models, hardware, schedulers and what else there is", ds_cmd_list},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

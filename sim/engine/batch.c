@@ -23,7 +23,7 @@ void ds_prefilling_remove(ds_replica *r, uint32_t slot) {
   uint32_t i = 0;
   while (r->prefilling[i] != slot) i++;
   r->v.n_prefilling--;
-  for (; i < r->v.n_prefilling; i++) r->prefilling[i] = r->prefilling[i + 1];
+  memmove(r->prefilling + i, r->prefilling + i + 1, (r->v.n_prefilling - i) * sizeof *r->prefilling);
 }
 
 /* Phase of the iteration in which a request with `computed` tokens at iteration `at` fills its blocks up. */
@@ -66,6 +66,7 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
   q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - q->ledger[DS_PART_COMM];
   q->blame_ns[DS_CAUSE_HOST] += r->ledger[DS_PART_HOST] - q->ledger[DS_PART_HOST];
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += r->ledger[DS_LEDGER_OTHERS] - q->ledger[DS_LEDGER_OTHERS];
+  q->blame_ns[DS_CAUSE_TRANSFER] += r->ledger[DS_LEDGER_TRANSFER] - q->ledger[DS_LEDGER_TRANSFER];
   if (s->track_gap && gained > 0) {
     int64_t g = ds_maxgap_since(&r->maxgap, v->since);
     if (g > q->max_gap_ns) q->max_gap_ns = g;
@@ -78,24 +79,83 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
   return DS_OK;
 }
 
-/* Recompute preemption: KV freed, everything it had is computed again when it comes back. */
-ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
+/* Out of the running set, whatever becomes of its KV. */
+static ds_status leave_running(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   if (v->phase == DS_PHASE_DECODE) DS_TRY(ds_decode_leave(s, r, slot));
   else ds_prefilling_remove(r, slot);
   ds_running_remove(s, r, slot);
-  DS_TRY(ds_cache_give_back(s, r, slot, true));
   q->preemptions++;
   if (q->preempted_ns < 0) q->preempted_ns = r->v.now_ns;
   r->totals.preemptions++;
+  v->admitted_before = 1;
+  uint32_t left = q->output - v->emitted;
+  if (left < r->pending_least) r->pending_least = left;
+  return DS_OK;
+}
+
+/* Recompute preemption: KV freed, everything it had is computed again when it comes back. */
+ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  DS_TRY(leave_running(s, r, slot));
+  DS_TRY(ds_cache_give_back(s, r, slot, true));
   r->totals.recomputed_tokens += v->computed;
   v->computed = v->blocks = 0;
   v->reserved = 0;
   v->phase = DS_PHASE_WAITING;
-  v->admitted_before = 1;
-  ds_queue_push_front(s, r, slot);
-  uint32_t left = q->output - v->emitted;
-  if (left < r->pending_least) r->pending_least = left;
+  if (s->ranked) ds_queue_insert(s, r, slot);
+  else ds_queue_push_front(s, r, slot);
   return DS_OK;
+}
+
+/* Preemption by swapping: the blocks go to host memory as they are. The caller has checked that they fit there. */
+ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  DS_TRY(leave_running(s, r, slot));
+  DS_TRY(ds_cache_give_back(s, r, slot, false));
+  r->v.host_free_blocks -= v->blocks;
+  r->swap_blocks += v->blocks;
+  v->phase = DS_PHASE_SWAPPED;
+  ds_swapped_push(s, r, slot);
+  return DS_OK;
+}
+
+/* Back again, to the end of the running set. The caller has checked that the blocks are free. */
+ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot) {
+  const ds_req_view *v = &s->view[slot];
+  ds_swapped_remove(s, r, slot);
+  ds_running_push(s, r, slot);
+  ds_kv_take(&r->kv, v->blocks);
+  r->v.host_free_blocks += v->blocks;
+  r->swap_blocks += v->blocks;
+  return ds_prefilling_insert(s, r, slot);
+}
+
+/* Into a queue that is kept in the policy's order: behind those that rank alike and arrived before. */
+void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot) {
+  const void *config = r->v.config;
+  ds_req_view *v = &s->view[slot];
+  int64_t rank = s->sched->rank(config, v);
+  uint32_t after = r->queue_tail;
+  for (; after != DS_SLOT_NONE; after = s->view[after].prev) {
+    const ds_req_view *o = &s->view[after];
+    int64_t other = s->sched->rank(config, o);
+    if (other != rank ? other < rank : o->arrival_ns != v->arrival_ns ? o->arrival_ns < v->arrival_ns : o->index < v->index) {
+      break;
+    }
+  }
+  if (after == DS_SLOT_NONE) {
+    ds_queue_push_front(s, r, slot);
+    return;
+  }
+  if (after == r->queue_tail) {
+    ds_queue_push_back(s, r, slot);
+    return;
+  }
+  v->prev = after;
+  v->next = s->view[after].next;
+  s->view[v->next].prev = slot;
+  s->view[after].next = slot;
+  r->v.n_queue++;
 }

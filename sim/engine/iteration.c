@@ -35,7 +35,7 @@ static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
   q->scheduled_ns = r->v.now_ns;
   int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before;
   q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
-  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv;
+  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv - q->aside_ns;
 }
 
 static ds_status take_hit(ds_sim *s, ds_replica *r, const ds_grant *g) {
@@ -77,8 +77,14 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   ds_slot *q = &s->slot[g->slot];
   if (q->replica != r->index) return broken(s, g->slot, "names a request of another replica");
   bool fresh = v->phase == DS_PHASE_WAITING;
-  if (fresh) DS_TRY(admit(s, r, g));
-  else if (v->phase != DS_PHASE_PREFILL) return broken(s, g->slot, "grants prompt tokens to a request that is not prefilling");
+  if (fresh) {
+    DS_TRY(admit(s, r, g));
+  } else if (v->phase == DS_PHASE_SWAPPED) {
+    if (v->blocks > r->kv.free_blocks) return broken(s, g->slot, "needs more KV blocks than are free");
+    DS_TRY(ds_swap_in(s, r, g->slot));
+  } else if (v->phase != DS_PHASE_PREFILL) {
+    return broken(s, g->slot, "grants prompt tokens to a request that is not prefilling");
+  }
   if (!fresh && q->last_grant == (uint32_t)r->v.iteration) return broken(s, g->slot, "grants the same request twice");
   uint32_t left = v->prompt_tokens + v->emitted - v->computed;
   if (g->tokens == 0 || g->tokens > left) return broken(s, g->slot, "grants no tokens, or more than are left");
@@ -88,6 +94,7 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     v->reserved = 1;
     whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
   }
+  if (g->allocate_tokens > whole) whole = g->allocate_tokens;
   int64_t more = ds_div_up(whole, s->block_tokens) - v->blocks;
   if (more > 0) {
     if (more > r->kv.free_blocks) return broken(s, g->slot, "needs more KV blocks than are free");
@@ -146,16 +153,37 @@ static ds_status serve_grants(ds_sim *s, ds_replica *r, const ds_plan *plan, ds_
   return DS_OK;
 }
 
+static ds_status give_way(ds_sim *s, ds_replica *r, uint32_t slot, bool swap) {
+  if (!swap) return ds_preempt(s, r, slot);
+  if (s->sched->swap == NULL) return broken(s, slot, "swaps without saying what a swap costs");
+  int64_t blocks = ds_view_blocks(&r->v, slot);
+  if (blocks > r->v.host_free_blocks) {
+    ds_error_begin(s->err, DS_E_STUCK, "request ");
+    ds_error_int(s->err, (int64_t)s->view[slot].index);
+    ds_error_text(s->err, " must be swapped out with ");
+    ds_error_int(s->err, blocks);
+    ds_error_text(s->err, " KV blocks, but host memory has room for ");
+    ds_error_int(s->err, r->v.host_free_blocks);
+    if (s->err != NULL) s->err->request = (int64_t)s->view[slot].index;
+    return DS_E_STUCK;
+  }
+  return ds_swap_out(s, r, slot);
+}
+
 static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   for (uint32_t i = 0; i < plan->n_preempt; i++) {
-    uint32_t slot = plan->preempt[i];
+    uint32_t slot = plan->preempt[r->n_made_way + i];
     if (slot >= s->n_slots || s->slot[slot].replica != r->index ||
         (s->view[slot].phase != DS_PHASE_DECODE && s->view[slot].phase != DS_PHASE_PREFILL)) {
       return broken(s, slot, "preempts a request that is not running");
     }
-    DS_TRY(ds_preempt(s, r, slot));
+    DS_TRY(give_way(s, r, slot, plan->swap_out));
   }
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
+}
+
+static int64_t swap_ns(const ds_sim *s, int64_t blocks) {
+  return s->swap_block_ns > 0 ? s->swap_block_ns * blocks : ds_ns_of_s(s->swap_block_s * (double)blocks);
 }
 
 ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
@@ -170,7 +198,7 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
   double ctx = (double)r->ctx_sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
-  c->alone_ns = 0;
+  c->alone_ns = c->swap_ns = 0;
   if (plan->n_grants > 0) {
     shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx};
     DS_TRY(serve_grants(s, r, plan, &shape));
@@ -181,6 +209,11 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   if (rows > 0) price_rows(s, r, rows, ctx);
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
+  if (DS_UNLIKELY(r->swap_blocks > 0)) {
+    c->swap_ns = swap_ns(s, r->swap_blocks);
+    c->dt_ns += c->swap_ns;
+    r->swap_blocks = 0;
+  }
   c->start_ns = r->v.now_ns;
   c->n_grants = plan->n_grants;
   c->hold_finished = plan->hold_finished;
@@ -196,8 +229,10 @@ static int64_t share(int64_t a, int64_t b, int64_t c) { return a / c * b + a % c
 /* Put the iteration's time to causes, as a request that decodes in it sees it. */
 static void charge_ledger(ds_replica *r) {
   const ds_current *c = &r->cur;
+  int64_t dt_ns = c->dt_ns - c->swap_ns;
+  r->ledger[DS_LEDGER_TRANSFER] += c->swap_ns;
   if (c->rows == 0) {
-    r->totals.prefill_ns += c->dt_ns;
+    r->totals.prefill_ns += dt_ns;
     return;
   }
   int64_t left = c->alone_ns;
@@ -215,21 +250,23 @@ static void charge_ledger(ds_replica *r) {
     left -= x;
   }
   r->ledger[c->attention_part] += left;
-  r->ledger[DS_LEDGER_OTHERS] += c->dt_ns - c->alone_ns;
-  r->totals.prefill_ns += c->dt_ns - c->alone_ns;
+  r->ledger[DS_LEDGER_OTHERS] += dt_ns - c->alone_ns;
+  r->totals.prefill_ns += dt_ns - c->alone_ns;
 }
 
 /* The same for a request whose prompt (or recompute) is in progress; granted 0: it got nothing this time. */
 static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
   const ds_current *c = &r->cur;
   if (q->preempted_ns >= 0) return; /* all of it is settled when it emits again */
+  int64_t dt_ns = c->dt_ns - c->swap_ns;
+  q->blame_ns[DS_CAUSE_TRANSFER] += c->swap_ns;
   if (granted == 0) {
-    q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += c->dt_ns;
+    q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += dt_ns;
     return;
   }
-  int64_t others = share(c->dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
+  int64_t others = share(dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
-  q->blame_ns[DS_CAUSE_PREFILL_OWN] += c->dt_ns - others;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - others;
 }
 
 /* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
@@ -240,6 +277,7 @@ static void charge_resumed(const ds_replica *r, ds_slot *q, const int64_t *befor
   q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - before[DS_PART_COMM];
   q->blame_ns[DS_CAUSE_HOST] += r->ledger[DS_PART_HOST] - before[DS_PART_HOST];
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += r->ledger[DS_LEDGER_OTHERS] - before[DS_LEDGER_OTHERS];
+  q->blame_ns[DS_CAUSE_TRANSFER] += r->ledger[DS_LEDGER_TRANSFER] - before[DS_LEDGER_TRANSFER];
 }
 
 static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {

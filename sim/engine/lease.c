@@ -150,18 +150,19 @@ ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t un
   const ds_decode_price *price = ds_price_decode(s->pricer, rows);
   const uint64_t cap = s->unlimited || r->kv.total_blocks < MANY_BLOCKS ? BLOCK_ITERATIONS : 64;
   const uint64_t done = ds_wheel_next(&r->finish, s->link, r->v.iteration);
+  const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
   r->totals.leases++;
   r->cur.hold_finished = plan->hold_finished;
   r->cur.emit_at_end = plan->emit_at_end;
   for (;;) {
-    uint64_t most = done - r->v.iteration;
+    uint64_t most = (done < limit ? done : limit) - r->v.iteration;
     lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
                .phase = r->phase, .most = most < cap ? most : cap, .emitting = plan->emit_at_end ? 0 : r->v.n_decoding};
     ds_status st = s->itl.exact ? run_exact(s, r, &l, price, rows) : run_fast(s, r, &l, price, rows);
     DS_TRY(st);
     if (l.n > 0) DS_TRY(settle(s, r, &l, price, rows));
     if (r->v.iteration == done) break;
-    if (l.stop_kv || r->v.now_ns >= horizon_ns) { /* the policy decides who gives way, or who enters */
+    if (l.stop_kv || r->v.now_ns >= horizon_ns || r->v.iteration == limit) { /* the policy decides who gives way, or who enters */
       r->plan_due = true;
       return DS_OK;
     }

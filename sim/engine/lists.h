@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The two linked lists of a replica, through next and prev of its requests' views: the queue, and the running set in
- * order of admission. Inline: every request goes through each of them. */
+/* The linked lists of a replica, through next and prev of its requests' views: the queue, the running set in order of
+ * admission, and those whose KV is in host memory. Inline: every request goes through the first two. */
 #ifndef DS_ENGINE_LISTS_H
 #define DS_ENGINE_LISTS_H
 
@@ -33,6 +33,25 @@ static inline void ds_queue_remove(ds_sim *s, ds_replica *r, uint32_t slot) {
   if (v->next != DS_SLOT_NONE) s->view[v->next].prev = v->prev;
   else r->queue_tail = v->prev;
   r->v.n_queue--;
+}
+
+static inline void ds_swapped_push(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  v->next = DS_SLOT_NONE;
+  v->prev = r->swapped_tail;
+  if (r->swapped_tail != DS_SLOT_NONE) s->view[r->swapped_tail].next = slot;
+  else r->v.swapped_head = slot;
+  r->swapped_tail = slot;
+  r->v.n_swapped++;
+}
+
+static inline void ds_swapped_remove(ds_sim *s, ds_replica *r, uint32_t slot) {
+  const ds_req_view *v = &s->view[slot];
+  if (v->prev != DS_SLOT_NONE) s->view[v->prev].next = v->next;
+  else r->v.swapped_head = v->next;
+  if (v->next != DS_SLOT_NONE) s->view[v->next].prev = v->prev;
+  else r->swapped_tail = v->prev;
+  r->v.n_swapped--;
 }
 
 static inline void ds_running_push(ds_sim *s, ds_replica *r, uint32_t slot) {

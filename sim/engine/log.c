@@ -7,7 +7,7 @@
 enum { W_REPLICA, W_START, W_END, W_PREFILL, W_DECODE, W_N_PREFILL, W_N_DECODE, W_N_PREEMPTED, W_FREE, W_HEADER };
 
 ds_status ds_log_step(ds_sim *s, const ds_replica *r, const ds_plan *plan) {
-  size_t most = W_HEADER + 2u * plan->n_grants + r->v.n_running + plan->n_preempt;
+  size_t most = W_HEADER + 2u * plan->n_grants + r->v.n_running + r->n_made_way + plan->n_preempt;
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->log, &s->cap_log, s->n_log + most, sizeof *s->log));
   uint64_t *w = s->log + s->n_log, *list = w + W_HEADER;
   uint64_t n_prefill = 0, n_decode = 0;
@@ -28,7 +28,7 @@ ds_status ds_log_step(ds_sim *s, const ds_replica *r, const ds_plan *plan) {
     *list++ = v->index;
     n_decode++;
   }
-  for (uint32_t i = 0; i < plan->n_preempt; i++) *list++ = s->view[plan->preempt[i]].index;
+  for (uint32_t i = 0; i < r->n_made_way + plan->n_preempt; i++) *list++ = s->view[plan->preempt[i]].index;
   w[W_REPLICA] = r->index;
   w[W_START] = (uint64_t)r->cur.start_ns;
   w[W_END] = (uint64_t)r->end_ns;
@@ -36,7 +36,7 @@ ds_status ds_log_step(ds_sim *s, const ds_replica *r, const ds_plan *plan) {
   w[W_DECODE] = r->cur.rows;
   w[W_N_PREFILL] = n_prefill;
   w[W_N_DECODE] = n_decode;
-  w[W_N_PREEMPTED] = plan->n_preempt;
+  w[W_N_PREEMPTED] = r->n_made_way + plan->n_preempt;
   w[W_FREE] = s->unlimited ? UINT64_MAX : (uint64_t)r->kv.free_blocks;
   s->n_log += (size_t)(list - w);
   return DS_OK;

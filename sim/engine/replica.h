@@ -15,7 +15,7 @@
 #include "metric/maxgap.h"
 
 /* Time of decoding requests by cause, summed over a replica's iterations; differences give a request's share. */
-enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_N };
+enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_TRANSFER, DS_LEDGER_N };
 
 /* A stretch of contiguous decoding, or one odd gap: only kept when every gap was asked for. */
 typedef struct ds_piece {
@@ -35,6 +35,9 @@ typedef struct ds_slot {
   uint32_t kv_run_full;   /* how many of them were full */
   uint32_t part_at, n_parts, identity; /* what its tokens are: a list in ds_sim.part, and how many blocks that says */
   uint32_t shared, leaf;  /* so many of its first blocks are in the prefix index; the last run of its path there */
+  int64_t aside_ns;       /* how long it was set aside, or waited before that, with the cause noted already */
+  uint32_t load_to;       /* blocks that a load will bring it to */
+  uint8_t look;           /* in the tiers: DS_LOOK_... */
   int64_t since_ns;       /* when its stretch of decoding began */
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
@@ -43,6 +46,8 @@ typedef struct ds_slot {
   ds_piece *piece;
   size_t n_piece, cap_piece;
 } ds_slot;
+
+enum { DS_LOOK_DONE, DS_LOOK_DUE, DS_LOOK_LOADING, DS_LOOK_PUT_OFF }; /* put off: until another load is over */
 
 typedef struct ds_held { /* a request of a closed loop */
   ds_request request;
@@ -56,7 +61,8 @@ typedef struct ds_inbox_entry {
 
 typedef struct ds_current { /* the iteration in flight */
   int64_t start_ns, dt_ns;
-  int64_t alone_ns;           /* what its decode rows alone would take; dt_ns when nothing is prefilled */
+  int64_t alone_ns;           /* what its decode rows alone would take; dt_ns less swap_ns when nothing is prefilled */
+  int64_t swap_ns;            /* of dt_ns: moving KV to and from host memory first */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
@@ -74,7 +80,9 @@ typedef struct ds_replica {
   ds_plan plan;          /* the policy's last one; its arrays grow in make_room */
   int64_t end_ns, wake_ns;
   uint64_t planned_at;   /* iterations completed at the last plan */
-  uint32_t queue_tail;
+  uint32_t queue_tail, swapped_tail;
+  int64_t swap_blocks;   /* to be moved before the next iteration */
+  uint32_t n_made_way;   /* preempted at this instant by plans that then ran nothing */
   uint32_t phase;        /* iteration modulo block_tokens */
   uint32_t *need;        /* by phase: decoding requests that need a new block */
   int64_t ctx_sum;       /* KV tokens that the decode rows will read in the next iteration */
@@ -106,10 +114,21 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx;
+  int64_t loading_blocks; /* that loads under way will bring */
   uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
   void *policy;
 } ds_replica;
+
+typedef struct ds_tier_store { /* one store of a tier, and the link to it */
+  ds_kv_pool pool;
+  int64_t free_at_ns; /* the link, of what was asked so far */
+} ds_tier_store;
+typedef struct ds_tier_state {
+  int64_t blocks, block_ns; /* of a store; time to load a block */
+  int64_t replicas, n;      /* that share a store; stores */
+  ds_tier_store *store;
+} ds_tier_state;
 
 struct ds_sim {
   ds_run run;
@@ -123,6 +142,9 @@ struct ds_sim {
   uint32_t block_tokens;
   int64_t total_blocks;
   bool unlimited;
+  bool ranked;           /* the queue is in the policy's order */
+  int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
+  double swap_block_s;
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
@@ -138,6 +160,7 @@ struct ds_sim {
   ds_wheel_link *link;
   size_t cap_link, cap_view, cap_slots, n_slots;
   uint32_t free_slot;    /* list through view.next */
+  ds_tier_state tier[DS_TIERS_MAX];
   /* prefix cache: identities of requests fed and not finished */
   bool use_index;
   ds_kv_part *part, *part_scratch;
@@ -195,6 +218,9 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 /* cache.c: the prefix cache */
 ds_status ds_identity_take(ds_sim *s, ds_request *r);
 void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n);
+ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
+void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
 uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks, uint32_t *held_tokens);
 int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far);
@@ -202,6 +228,12 @@ ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t to
 void ds_cache_count(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_cache_computed(ds_sim *s, ds_replica *r, uint32_t slot, uint64_t tokens); /* so many tokens have KV now */
 ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes_back);
+/* tier.c: memory behind the replica's own */
+ds_status ds_tiers_init(ds_sim *s, ds_error *err);
+void ds_tiers_free(ds_sim *s);
+ds_status ds_tiers_keep(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns, bool *fits);
+ds_status ds_tiers_loaded(ds_sim *s, ds_replica *r, uint32_t slot);
 #ifdef DS_CHECKING
 void ds_cache_check(const ds_sim *s, const ds_replica *r);
 #endif
@@ -210,6 +242,7 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
+ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
 void ds_route_init(ds_sim *s);
 ds_status ds_route_pending(ds_sim *s);
 ds_status ds_route_request(ds_sim *s, const ds_request *a, uint64_t index);

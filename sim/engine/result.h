@@ -38,6 +38,12 @@ typedef struct ds_cache_totals { /* the prefix cache; prompts count when first a
   int64_t resident_blocks; /* in the index at the end */
 } ds_cache_totals;
 
+typedef struct ds_tier_totals {
+  uint64_t loads, loaded_blocks, stored_blocks;
+  uint64_t recomputed_blocks; /* there, but computed again because that was faster */
+  int64_t load_ns;
+} ds_tier_totals;
+
 typedef struct ds_replica_totals {
   uint64_t iterations, decode_iterations, leased_iterations, leases;
   uint64_t prefill_tokens, decode_tokens, recomputed_tokens, preemptions;
@@ -48,6 +54,7 @@ typedef struct ds_replica_totals {
   ds_wide token_ns;         /* integral of tokens with KV of running requests, taken to grow evenly while they decode */
   int64_t kv_peak_blocks;
   ds_cache_totals cache;
+  ds_tier_totals tier[DS_TIERS_MAX];
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
@@ -70,6 +77,7 @@ typedef struct ds_result {
   const ds_seconds *seconds; /* per-second counters */
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
+  uint64_t identified; /* requests that said what their tokens are, so that they may share */
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;

@@ -22,7 +22,8 @@ typedef enum ds_phase {
   DS_PHASE_PREFILL,  /* running, prompt (or recompute) not complete */
   DS_PHASE_DECODE,   /* running, needs exactly one new token an iteration */
   DS_PHASE_HELD,     /* finished, but its row stays in the batch (static batching) */
-  DS_PHASE_DONE
+  DS_PHASE_DONE,
+  DS_PHASE_SWAPPED   /* preempted; its KV waits in host memory */
 } ds_phase;
 
 /* What a policy may know of a request. `slot` names it in plans. Read the counters of a decoding request through the
@@ -35,10 +36,11 @@ typedef struct ds_req_view {
   uint32_t max_tokens;     /* cap on its output, as far as a scheduler may believe */
   uint32_t emitted;        /* output tokens so far */
   uint32_t computed;       /* tokens whose KV is resident */
-  uint32_t blocks;         /* KV blocks held */
+  uint32_t blocks;         /* KV blocks held; PHASE_SWAPPED: in host memory */
   int32_t priority;        /* lower first */
+  uint32_t tenant;         /* whose request it is, numbered; 0 where the trace names nobody */
   uint32_t true_output;    /* 0 unless the policy declares an oracle */
-  uint32_t next, prev;     /* neighbours in the queue or in the running list; DS_SLOT_NONE at the ends */
+  uint32_t next, prev;     /* neighbours in the queue, the swapped or the running list; DS_SLOT_NONE at the ends */
   uint8_t phase;           /* ds_phase */
   uint8_t admitted_before; /* it was running once and was preempted */
   uint8_t reserved;        /* its blocks were all taken at admission */
@@ -55,6 +57,8 @@ typedef struct ds_sched_view {
   const uint32_t *prefilling;  /* slots in PHASE_PREFILL, in running order */
   uint32_t n_queue, n_running, n_prefilling, n_decoding;
   uint32_t n_held;             /* rows of finished requests still in the batch */
+  uint32_t swapped_head, n_swapped; /* KV in host memory, in the order in which they left */
+  int64_t host_free_blocks;    /* room for more of them */
   int64_t free_blocks, total_blocks;
   uint32_t block_tokens;
   int64_t decode_blocks;       /* new blocks that one token for every decoding request takes now */
@@ -76,9 +80,10 @@ typedef struct ds_sched_view {
 
 typedef struct ds_grant {
   uint32_t slot;
-  uint32_t tokens;         /* prefill tokens; a waiting request is admitted by this */
+  uint32_t tokens;         /* prefill tokens; a waiting request is admitted by this, a swapped one comes back */
   uint32_t cached_tokens;  /* of its known tokens, found in the prefix cache: computed starts there */
   int64_t reserve_tokens;  /* > 0: hold KV for that many tokens from admission to finish; 0: grow block by block */
+  int64_t allocate_tokens; /* take the blocks of that many tokens now, and grow beyond them block by block */
 } ds_grant;
 
 typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOCKED_OTHER } ds_blocked;
@@ -87,10 +92,12 @@ typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOC
 typedef struct ds_plan {
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
+  uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
   uint32_t n_grants, n_decode, n_preempt;
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;
   uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
+  bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   bool hold_finished;   /* rows that finish stay in the batch until all are finished */
   bool emit_at_end;     /* tokens become visible when the whole batch is finished */
@@ -136,6 +143,14 @@ typedef struct ds_sched_ops {
   void (*on_arrival)(void *state, const ds_req_view *r); /* optional */
   ds_status (*plan)(void *state, const ds_sched_view *v, ds_plan *out);
   void (*on_finish)(void *state, const ds_req_view *r);  /* optional */
+  /* The queue in an order of the policy's own, smallest first, ties by arrival, instead of first come first served
+   * with the preempted in front. The number may not change while a request waits. Optional; `ranked` says whether the
+   * options ask for it (NULL: always). */
+  int64_t (*rank)(const void *config, const ds_req_view *r);
+  bool (*ranked)(const void *config);
+  /* Of a policy that swaps: time to move one block to or from host memory (0: as the hardware's host link has it) and
+   * how many blocks that memory takes (0: vLLM's default of 4 GiB a device, or no limit where bytes are unknown). */
+  void (*swap)(const void *config, int64_t *block_ns, int64_t *host_blocks);
   /* Where the policy's limits live in its config, for the memory footprint and the memo tables; 0 if it has none. */
   int64_t (*max_seqs)(const void *config);
   int64_t (*max_batch_tokens)(const void *config);

@@ -21,6 +21,8 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   ds_replica *r = &s->replica[i];
   r->index = (uint32_t)i;
   r->v.queue_head = r->queue_tail = r->v.running_head = r->v.running_tail = r->ended_head = DS_SLOT_NONE;
+  r->v.swapped_head = r->swapped_tail = DS_SLOT_NONE;
+  r->v.host_free_blocks = s->host_blocks;
   r->v.total_blocks = s->total_blocks;
   r->v.block_tokens = s->block_tokens;
   r->v.config = s->run.pool.scheduler_config.bytes;
@@ -44,6 +46,19 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
     if (r->policy == NULL) return DS_E_NOMEM;
   }
   return s->sched->init != NULL ? s->sched->init(r->policy, &s->run, err) : DS_OK;
+}
+
+#define HOST_BYTES 4294967296.0 /* vLLM's default for swap_space, each device */
+
+static void bind_swap(ds_sim *s) {
+  s->host_blocks = INT64_MAX;
+  if (s->sched->swap == NULL) return;
+  int64_t host_blocks = 0;
+  s->sched->swap(s->run.pool.scheduler_config.bytes, &s->swap_block_ns, &host_blocks);
+  double bytes = s->result.memory.kv_bytes_per_token * (double)s->block_tokens, link = s->run.pool.hw.host_bytes_per_s;
+  if (bytes > 0.0) s->host_blocks = (int64_t)(HOST_BYTES / bytes);
+  if (bytes > 0.0 && link > 0.0) s->swap_block_s = bytes / link; /* every device moves its own share at once */
+  if (host_blocks > 0) s->host_blocks = host_blocks;
 }
 
 static ds_status init(ds_sim *s, ds_error *err) {
@@ -75,10 +90,13 @@ static ds_status init(ds_sim *s, ds_error *err) {
       s->itl.bucket == NULL) {
     return DS_E_NOMEM;
   }
+  if (s->use_index) DS_TRY(ds_tiers_init(s, err));
   s->itl.exact = true;
   s->seconds.last = -1;
   s->free_slot = DS_SLOT_NONE;
   s->lease_until_ns = DS_TIME_NEVER;
+  s->ranked = s->sched->rank != NULL && (s->sched->ranked == NULL || s->sched->ranked(pool->scheduler_config.bytes));
+  bind_swap(s);
   for (size_t i = 0; i < s->n_replicas; i++) DS_TRY(init_replica(s, i, err));
   ds_route_init(s);
   if (s->route->state_bytes > 0) {
@@ -132,6 +150,7 @@ void ds_sim_free(ds_sim *s) {
   for (size_t i = 0; i < s->n_slots; i++) {
     ds_alloc_free(&a, s->slot[i].piece, s->slot[i].cap_piece, sizeof *s->slot[i].piece);
   }
+  if (s->use_index) ds_tiers_free(s);
   if (s->pricer != NULL) ds_pricer_free(s->pricer);
   ds_heap_free(&s->due, &a);
   ds_heap_free(&s->released, &a);
@@ -235,6 +254,7 @@ ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
       return DS_E_STATE;
     }
     s->result.last_arrival_ns = r[i].arrival_ns;
+    s->result.identified += r[i].n_spans > 0;
   }
   if (!s->opt.closed_loop) {
     memcpy(s->pending + s->n_pending, r, n * sizeof *r);
@@ -255,12 +275,12 @@ void ds_sim_close(ds_sim *s) { s->closed = true; }
 /* ---- time ---- */
 
 static ds_status stuck(ds_sim *s, const ds_replica *r) {
-  const ds_req_view *v = &s->view[r->v.queue_head];
+  const ds_req_view *v = &s->view[r->v.n_swapped > 0 ? r->v.swapped_head : r->v.queue_head];
   ds_error_begin(s->err, DS_E_STUCK, "request ");
   ds_error_int(s->err, (int64_t)v->index);
   ds_error_text(s->err, " waits for ever: the scheduler ");
   ds_error_text(s->err, s->sched->name);
-  ds_error_text(s->err, " does not admit it although replica ");
+  ds_error_text(s->err, r->v.n_swapped > 0 ? " does not swap it in although replica " : " does not admit it although replica ");
   ds_error_int(s->err, r->index);
   ds_error_text(s->err, " is idle with ");
   ds_error_int(s->err, r->kv.free_blocks);
@@ -327,7 +347,7 @@ static ds_status run_on(ds_sim *s, bool *more) {
     return DS_OK;
   }
   for (size_t i = 0; i < s->n_replicas; i++) {
-    if (s->replica[i].v.n_queue > 0) return stuck(s, &s->replica[i]);
+    if (s->replica[i].v.n_queue > 0 || s->replica[i].v.n_swapped > 0) return stuck(s, &s->replica[i]);
   }
   if (!s->done) finalise(s);
   return DS_OK;

@@ -11,7 +11,7 @@
 
 static const char *const top_keys[] = {"scenario", "title", "model",  "weights",
                                        "kv_cache", "pools", "router", "workload", "workloads",
-                                       "slo",      "cost",  "seed"};
+                                       "slo",      "cost",  "seed",   "tiers"};
 static const ds_later top_later[] = {
     {"admission", NULL, "admission control"},
     {"tenants", NULL, "tenants"},
@@ -20,7 +20,6 @@ static const ds_later top_later[] = {
     {"autoscale", NULL, "autoscaling"},
     {"faults", NULL, "faults"},
     {"maintenance", NULL, "maintenance"},
-    {"tiers", NULL, "KV tiers"},
     {"prices", NULL, "price lists (a hardware card's price counts)"},
     {"stop", NULL, "limits on the simulation"},
 };
@@ -209,7 +208,8 @@ static bool read_all(ds_reader *r) {
       !read_version(r) || !read_title(r) || !ds_read_cost(r, cost, false) || !read_model(r) ||
       !read_formats(r) || !read_pools(r) || !read_router(r) ||
       !read_demand(r) ||
-      !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r))
+      !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r) ||
+      !ds_read_tiers(r, ds_node_get(root, "tiers")))
     return false;
   ds_error err = {DS_OK, -1, ""};
   return ds_run_validate(&r->s->run, &err) == DS_OK || ds_scenario_complain(r->s, &err, r->d);

@@ -111,6 +111,8 @@ typedef struct ds_workload {
   int64_t concurrency; /* so many in flight, each completion admits the next; 0: no cap */
   int64_t think_ns;    /* generate: pause before a freed seat is taken again */
   /* all */
+  bool no_stream; /* the client sees nothing before the end */
+  int64_t rtt_ns; /* between client and server, there and back */
   char class_name[DS_NAME_MAX];
   int64_t max_tokens_fixed;  /* > 0: a count for everybody */
   double max_tokens_times;   /* > 0: so many times the true output */

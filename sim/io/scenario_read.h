@@ -92,6 +92,7 @@ bool ds_read_arrivals(ds_reader *r, const ds_layers *generate, ds_workload *w);
 /* A law at workload.<section>; a time is kept in milliseconds. */
 bool ds_read_law(ds_reader *r, const ds_node *n, const char *section, bool time, ds_length_law *l);
 bool ds_read_slo(ds_reader *r, const ds_node *slo);
+bool ds_read_tiers(ds_reader *r, const ds_node *tiers); /* after the pools */
 bool ds_read_cost(ds_reader *r, const ds_node *cost, bool note);
 
 #endif

@@ -15,9 +15,8 @@ static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
                                             "protocol",   "replay", "map",
-                                            "slo",        "tenant"};
+                                            "client",     "slo",    "tenant"};
 static const ds_later workload_later[] = {
-    {"client", NULL, "clients (network, timeouts, retries)"},
     {"priority", NULL, "a priority for a whole workload"},
     {"deadline", NULL, "deadlines"},
     /* only among several workloads: */
@@ -390,6 +389,31 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);
 }
 
+static bool read_client(ds_reader *r, const ds_node *client, ds_workload *w) {
+  static const char *const keys[] = {"stream", "rtt"};
+  static const ds_later later[] = {{"timeout", NULL, "timeouts (a request cannot be cancelled)"},
+                                   {"retries", NULL, "retries"},
+                                   {"backoff", NULL, "retries"}};
+  if (!client) return true;
+  if (strcmp(r->root, "workload") != 0) {
+    ds_complain_key(r->d, client, "%s: clients are for one workload alone", ds_name(r, "client"));
+    ds_diag_expected(r->d, "no client among several workloads");
+    return false;
+  }
+  enter(r, "client");
+  bool stream;
+  char text[48];
+  if (!ds_section(r, client, keys, LEN(keys), later, LEN(later)) ||
+      !ds_opt_bool(r, client, "stream", true, &stream))
+    return false;
+  w->no_stream = !stream;
+  const ds_node *rtt = ds_node_get(client, "rtt");
+  if (rtt && !ds_want_time(rtt, ds_name(r, "rtt"), 0, 3600 * DS_NS_PER_S, &w->rtt_ns, r->d))
+    return false;
+  ds_time_format(w->rtt_ns, text, sizeof text);
+  return ds_note(r, "rtt", rtt, "default", "%s", text) && enter(r, "");
+}
+
 bool ds_read_workload(ds_reader *r, const ds_node *workload) {
   ds_workload *w = &r->s->workload;
   w->time_scale = 1;
@@ -411,7 +435,8 @@ bool ds_read_workload(ds_reader *r, const ds_node *workload) {
       (!ds_want_text(name, ds_name(r, "class"), w->class_name, sizeof w->class_name, r->d) ||
        !ds_note_text(r, "class", name, "", w->class_name)))
     return false;
-  bool ok = read_max_tokens(r, ds_node_get(workload, "max_tokens"), w);
+  bool ok = read_max_tokens(r, ds_node_get(workload, "max_tokens"), w) &&
+            read_client(r, ds_node_get(workload, "client"), w);
   r->prefix[0] = '\0';
   return ok;
 }

@@ -8,58 +8,12 @@
 
 #include "base/rng.h"
 #include "io/trace_formats.h"
-#include "io/trace_hold.h"
-#include "io/trace_identity.h"
-#include "io/trace_rows.h"
+#include "io/trace_inside.h"
 
-#define BATCH         256
 #define LINE_RUNS_MAX 65536 /* of a streamed file; a few blank lines need a few */
 #define PURPOSE_THIN  ((ds_purpose)40)
 
-typedef struct line_run { /* requests from `index` on stand on consecutive lines from `line` on */
-  uint64_t index;
-  int64_t line;
-} line_run;
-
 typedef enum fault { FAULT_FORM, FAULT_ZERO, FAULT_ORDER } fault;
-
-struct ds_trace {
-  ds_workload w; /* shallow: the inline arrays stay the caller's */
-  ds_input *input;
-  ds_source *source;
-  ds_trace_report report;
-  double scale;
-  /* Rows read but not handed out */
-  ds_row batch[BATCH];
-  size_t batch_at, batch_n;
-  bool source_ended, failed, selected_all;
-  /* Times */
-  bool any_row;
-  int64_t earliest_ns, latest_ns; /* of the rows so far */
-  /* unsorted: sort keeps everything */
-  bool sort, hold, held; /* hold: something needs all rows at once */
-  ds_repair zero;        /* as the scenario or the format has it */
-  bool closed;
-  uint64_t seed;
-  ds_row *all;
-  size_t all_n, all_room, all_at;
-  /* What the request with an index was */
-  int64_t *ids; /* handles by index; NULL while no request has had an id */
-  size_t ids_room;
-  line_run *runs;
-  size_t runs_n, runs_room;
-  uint64_t lines_known; /* requests whose line the runs tell */
-  bool lines_lost;
-  char number[24];
-  ds_sessions sessions; /* of rows as they come, and of rows as they are selected */
-  ds_sessions selected;
-  ds_seen seen;
-  ds_arena joined; /* block lists of incremental sessions */
-  uint64_t *renumber;
-  const struct ds_more **more_out; /* where read_on puts them; NULL: nobody asks */
-  ds_span_room spans;   /* of all rows that are held */
-  ds_row_identity identity; /* of the requests handed out last */
-};
 
 static const char *file_of(const ds_trace *t) { return t->input != NULL ? t->input->name : NULL; }
 
@@ -244,6 +198,21 @@ static bool of_session(ds_trace *t, ds_row *r, ds_diag *d) {
   return true;
 }
 
+/* Where its block ids mean something, as the scenario has it rather than the format. A file is what
+ * one trace is, so `file` leaves the format its way. */
+static bool rescope(ds_trace *t, ds_row *r) {
+  uint64_t scope = r->more->scope;
+  if (t->w.hash_scope == 'g') scope = 0;
+  if (t->w.hash_scope == 's' && r->more->session != NULL) scope = ds_hash_text(r->more->session) | 1;
+  if (scope == r->more->scope) return true;
+  ds_more *own = ds_arena_take(&t->joined, sizeof *own);
+  if (own == NULL) return false;
+  *own = *r->more;
+  own->scope = scope;
+  r->more = own;
+  return true;
+}
+
 /* What only rows with more to say need. TAKE: judge the rest. */
 static verdict judge_more(ds_trace *t, ds_row *r, ds_diag *d) {
   const ds_more *m = r->more;
@@ -254,6 +223,10 @@ static verdict judge_more(ds_trace *t, ds_row *r, ds_diag *d) {
   if (m->status != DS_ROW_OK && !t->w.keep_failed) {
     *(m->status == DS_ROW_CACHED ? &t->report.dropped_cached : &t->report.dropped_failed) += 1;
     return LEAVE_OUT;
+  }
+  if (t->w.hash_scope != 0 && m->n_blocks > 0 && !rescope(t, r)) {
+    out_of_memory(t, d);
+    return FAULT;
   }
   if (m->session != NULL) {
     if (!of_session(t, r, d)) return FAULT;
@@ -266,6 +239,7 @@ static verdict judge_more(ds_trace *t, ds_row *r, ds_diag *d) {
 /* The row as the import rules have it. */
 static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
   t->report.rows_read++;
+  bool chained = r->time_ns == DS_ROW_CHAINED; /* such a row cannot be out of order */
   if (DS_UNLIKELY(r->more != NULL)) {
     verdict v = judge_more(t, r, d);
     if (v != TAKE) return v;
@@ -274,14 +248,14 @@ static inline verdict judge(ds_trace *t, ds_row *r, ds_diag *d) {
     t->any_row = true;
     t->earliest_ns = t->latest_ns = t->source->rebase ? r->time_ns : 0;
   }
-  if (DS_UNLIKELY(r->time_ns < t->latest_ns)) {
+  if (DS_UNLIKELY(r->time_ns < t->latest_ns) && !chained) {
     if (!t->sort) {
       order_fault(t, r, d);
       return FAULT;
     }
     t->report.out_of_order++;
     if (r->time_ns < t->earliest_ns) t->earliest_ns = r->time_ns;
-  } else {
+  } else if (!chained) {
     t->latest_ns = r->time_ns;
   }
   if (DS_UNLIKELY(t->w.drop_duplicates)) {
@@ -540,6 +514,7 @@ static bool read_on(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *
   if (t->hold && !t->held && !read_all(t, d)) return false;
   while (*n < cap) {
     if (t->w.select_first > 0 && t->report.kept >= (uint64_t)t->w.select_first) {
+      if (t->more_out != NULL && *n > 0) break; /* what was handed out must stay where it is */
       if (!t->selected_all && !count_rest(t, d)) return false;
       break;
     }
@@ -600,7 +575,16 @@ bool ds_trace_file_open(const ds_workload *w, ds_input **in, ds_source **out, ds
   *out = NULL;
   if (!ds_input_open(w->path, name, in, d)) return false;
   if (!ds_trace_sniff(*in, w->format, &format, d)) return false;
-  return ds_trace_reader_named(format)->open(*in, w, out, d);
+  const ds_trace_reader *reader = ds_trace_reader_named(format);
+  const char *idle = w->block_tokens > 0 && !reader->takes_size ? "block_tokens"
+                     : w->block_tail != 0 && !reader->takes_tail ? "block_tail"
+                                                                 : NULL;
+  if (idle != NULL) {
+    ds_diag_set(d, DS_EXIT_INPUT, name, 0, 0, "import.%s does not apply to a trace in the format %s", idle, format);
+    ds_diag_expected(d, "it only where the format has block ids, and does not say their size itself");
+    return false;
+  }
+  return reader->open(*in, w, out, d);
 }
 
 bool ds_trace_start(const ds_workload *w, ds_input *in, ds_source *source, ds_trace **out,
@@ -642,47 +626,4 @@ void ds_trace_close(ds_trace *t) {
   ds_span_room_free(&t->spans);
   ds_row_identity_free(&t->identity);
   free(t);
-}
-
-const char *ds_trace_id(const ds_trace *t, uint64_t index) {
-  if (index < t->ids_room && t->ids[index] != DS_ROW_NO_ID)
-    return t->source->id(t->source, t->ids[index]);
-  /* The buffer is the trace's, and the next call may use it again, as the header says. */
-  ds_trace *mutable = (ds_trace *)(uintptr_t)t;
-  snprintf(mutable->number, sizeof mutable->number, "%llu", (unsigned long long)index);
-  return t->number;
-}
-
-bool ds_trace_has_ids(const ds_trace *t) { return t->ids != NULL; }
-
-int64_t ds_trace_line(const ds_trace *t, uint64_t index) {
-  if (t->runs_n == 0 || index < t->runs[0].index || index >= t->lines_known) return 0;
-  size_t low = 0, high = t->runs_n;
-  while (high - low > 1) {
-    size_t mid = low + (high - low) / 2;
-    if (t->runs[mid].index <= index)
-      low = mid;
-    else
-      high = mid;
-  }
-  return t->runs[low].line + (int64_t)(index - t->runs[low].index);
-}
-
-const ds_trace_report *ds_trace_report_of(const ds_trace *t) { return &t->report; }
-
-void ds_trace_seed(ds_trace *t, uint64_t seed) { t->seed = seed; }
-
-bool ds_trace_is_closed(const ds_trace *t) { return t->closed || t->w.closed_loop; }
-
-const char *ds_trace_note(const ds_trace *t) { return t->source->note; }
-
-const char *ds_trace_sha256(ds_trace *t) {
-  return t->input != NULL ? ds_input_sha256(t->input) : "";
-}
-
-const char *ds_trace_format(const ds_trace *t) { return t->source->format; }
-
-void ds_trace_progress(const ds_trace *t, uint64_t *done, uint64_t *total) {
-  *done = *total = 0;
-  if (t->input != NULL) ds_input_progress(t->input, done, total);
 }

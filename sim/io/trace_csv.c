@@ -74,10 +74,7 @@ static bool record(csv *c, char **s, size_t *n, ds_diag *d) {
   for (size_t i = 0; i < take; i++) in->line += in->at[i] == '\n';
   if (take > 0 && in->at[take - 1] != '\n') in->line++;
   in->at += take;
-  if (!open) return true;
-  ds_rows_bad(r, NULL, d, "a quoted cell that does not end");
-  ds_diag_expected(d, "a closing quote for every opening one");
-  return false;
+  return true; /* a quote that is not closed is the splitter's business: its line ends before it does */
 }
 
 static bool stray(csv *c, const char *at, ds_diag *d) {
@@ -97,7 +94,11 @@ static bool split(csv *c, char *s, size_t n, ds_diag *d) {
     if (s < end && *s == '"') {
       char *to = s, *from = s + 1;
       for (;;) {
-        if (from == end) return stray(c, x.at, d);
+        if (from >= end) {
+          ds_rows_bad(&c->flat.rows, x.at, d, "a quoted cell that does not end");
+          ds_diag_expected(d, "a closing quote for every opening one");
+          return false;
+        }
         if (*from == '"') {
           if (from + 1 < end && from[1] == '"') from++;
           else break;

@@ -11,6 +11,7 @@ typedef struct ds_trace_reader {
   const char *medium;  /* CSV | JSONL | JSON */
   const char *summary; /* columns, and where it comes from */
   ds_source_open open;
+  bool takes_size, takes_tail; /* import.block_tokens and block_tail mean something there */
 } ds_trace_reader;
 
 extern const ds_trace_reader ds_trace_readers[];

@@ -189,6 +189,7 @@ static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_
     const ds_more *m = rows[i].more;
     parent[i] = NOBODY;
     if (m == NULL) continue;
+    if (m->has_after && m->n_after == 0) continue; /* it says that it follows nobody */
     if (m->has_after) {
       size_t p = look_up(t, n_keys, m->after_key);
       report->several_parents += m->n_after > 1;

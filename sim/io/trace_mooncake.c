@@ -41,7 +41,6 @@ static bool take_blocks(ds_flat *f, const ds_row *row, ds_more *more, uint32_t b
   more->blocks = b->blocks;
   more->n_blocks = b->n;
   more->block_tokens = block_tokens;
-  if (f->w->hash_scope == 's' && more->session != NULL) more->scope = ds_hash_text(more->session) | 1;
   return ds_rows_check_blocks(&f->rows, b->at, row->input_tokens, b->n, block_tokens,
                               f->w->block_tail, &more->tail, d);
 }

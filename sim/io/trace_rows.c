@@ -369,6 +369,7 @@ bool ds_rows_bad(ds_rows *r, const char *at, ds_diag *d, const char *fmt, ...) {
 
 bool ds_rows_not_json(ds_rows *r, const ds_pull *p, ds_diag *d) {
   const char *at = p->wrong_at != NULL ? p->wrong_at : p->begin;
+  while (at > p->begin && at[-1] <= ' ') at--; /* where it ended, not where the next line begins */
   bool early = p->wrong != NULL && strcmp(p->wrong, "it ends too early") == 0;
   ds_rows_bad(r, at, d, early ? "the JSON value ends too early" : "not JSON: %s",
               p->wrong != NULL ? p->wrong : "nothing can begin here");

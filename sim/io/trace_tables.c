@@ -275,7 +275,7 @@ static bool map_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_diag 
 static ds_flat_key *keys_of(const ds_workload *w) {
   ds_flat_key *k = calloc(w->n_map + 1, sizeof *k);
   for (size_t i = 0; k != NULL && i < w->n_map; i++)
-    k[i] = (ds_flat_key){w->map[i].column, w->map[i].field, kind_of(&w->map[i]), w->map[i].unit_ns};
+    k[i] = (ds_flat_key){w->map[i].column, (int)w->map[i].field, kind_of(&w->map[i]), w->map[i].unit_ns};
   return k;
 }
 

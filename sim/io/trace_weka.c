@@ -145,7 +145,7 @@ static bool take_call(weka *k, const call *c, branch *b, ds_diag *d) {
   m->blocks = c->ids;
   m->n_blocks = c->n_ids;
   m->block_tokens = k->block_tokens;
-  m->scope = k->w->hash_scope == 'g' ? 0 : b->scope;
+  m->scope = b->scope;
   if (c->ids_at != NULL && !ds_rows_check_blocks(r, c->ids_at, c->in, c->n_ids, k->block_tokens,
                                                  k->w->block_tail, &m->tail, d))
     return false;

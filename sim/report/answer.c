@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/numbers.h"
+#include "report/kv_report.h"
 #include "report/report.h"
 
 #define COLUMNS 80
@@ -367,13 +368,24 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   if (sc->sched != NULL && sc->sched->reserves && w->max_tokens_is_output)
     put(&l, " but its caps are the true lengths");
   const ds_result *res = r->drive->result;
-  if (res->cached_tokens > 0 && res->input_tokens > 0)
-    put(&l, "; cold cache; prefix cache on, it held %.0f %% of the prompts",
+  const char *cache = sc->run.pool.warm_cache ? "warm" : "cold";
+  bool may_share = sc->run.pool.prefix_cache && res->identified > 0;
+  if (may_share && res->cached_tokens > 0 && res->input_tokens > 0)
+    put(&l, "; %s cache; prefix cache on, it held %.0f %% of the prompts", cache,
         100 * (double)res->cached_tokens / (double)res->input_tokens);
   else
-    put(&l, "; cold cache; prefix cache %s",
-        sc->run.pool.prefix_cache ? "on, prompts share nothing" : "off");
-  put(&l, "; no network");
+    put(&l, "; %s cache; prefix cache %s", cache,
+        may_share                   ? "on"
+        : sc->run.pool.prefix_cache ? "on, prompts share nothing"
+                                    : "off");
+  if (w->rtt_ns > 0) {
+    char rtt[DS_NUMBER_BYTES];
+    ds_put_duration(rtt, w->rtt_ns);
+    put(&l, "; round trip of %s", rtt);
+  } else {
+    put(&l, "; no network");
+  }
+  if (w->no_stream) put(&l, "; clients do not stream: the first content is the last");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);
   if (sc->run.cost_tier == DS_COST_SPEED_OF_LIGHT) put(&l, "; speed of light");
@@ -455,10 +467,13 @@ static void next(ds_outfile *out, const ds_report *r) {
 }
 
 void ds_answer(ds_outfile *out, const ds_report *r) {
+  line l = {"", 0};
   headline(out, r);
   slo_rows(out, r);
   goodput(out, r);
   why(out, r);
+  ds_cache_line(r, l.text, sizeof l.text);
+  if (l.text[0] != '\0') ds_wrapped(out, "cache", l.text);
   cost(out, r);
   trust(out, r);
   assumed(out, r);

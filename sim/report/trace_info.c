@@ -57,7 +57,9 @@ static void reuse(ds_outfile *out, const ds_trace_stats *s) {
   char line[700], a[DS_NUMBER_BYTES], b[DS_NUMBER_BYTES];
   if (s->with_blocks == 0) {
     if (s->with_prefix > 0) {
-      snprintf(line, sizeof line, "%s requests name a prefix that they share", count(a, s->with_prefix));
+      snprintf(line, sizeof line, "%.2f %% of prompt tokens were there before, in a cache that holds everything; %s requests "
+                                  "name the prefix that they share",
+               share(s->named_hits, s->named_input), count(a, s->with_prefix));
       paragraph(out, "reuse", line);
     } else {
       paragraph(out, "reuse", "not known: the trace does not say what the prompts hold");
@@ -240,6 +242,7 @@ void ds_trace_info_json(ds_outfile *out, const char *name, ds_trace *t, const ds
   ds_json_count(&j, "looks_incremental", s->report.looks_incremental);
   length_json(&j, "input", &s->input);
   length_json(&j, "output", &s->output);
+  ds_json_count(&j, "named_prefix_hit_tokens", s->named_hits);
   if (s->with_blocks > 0) reuse_json(&j, s);
   ds_json_end_object(&j);
 }

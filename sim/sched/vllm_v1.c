@@ -4,7 +4,8 @@
  * Every request simply needs its known tokens less its computed ones: one for a decode, a chunk for a prompt. Running
  * requests are served in order of admission; when KV runs short the last running one is preempted by recompute and goes
  * to the front of the queue; a step that preempted admits nobody. The queue is served first come first served, and its
- * head blocks. Source: vllm-project/vllm v1/core/sched/scheduler.py (schedule, _preempt_request),
+ * head blocks. With scheduling_policy: priority both go by the priority of requests, ties by arrival: the queue serves the
+ * most important one first, and the least important running one is preempted, even if it was served already in this step. Source: vllm-project/vllm v1/core/sched/scheduler.py (schedule, _preempt_request),
  * v1/core/kv_cache_manager.py (allocate_slots), read in commits of 2026. Options that changed between versions:
  * full_sequence_must_fit (false: before late 2026), watermark_blocks, long_prefill_token_threshold, prefix cache. */
 #include "engine/sched.h"
@@ -16,7 +17,8 @@ typedef struct config {
   bool enable_chunked_prefill, full_sequence_must_fit, async_scheduling;
 } config;
 
-static const char *const policies[] = {"fcfs", NULL};
+enum { POLICY_FCFS, POLICY_PRIORITY };
+static const char *const policies[] = {"fcfs", "priority", NULL};
 
 static const ds_param params[] = {
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 1024, NULL,
@@ -32,7 +34,7 @@ static const ds_param params[] = {
     {"watermark_blocks", DS_PARAM_INT, offsetof(config, watermark_blocks), 0, 1 << 30, 0, 0, NULL,
      "blocks that must stay free when a request is admitted beside others"},
     {"scheduling_policy", DS_PARAM_CHOICE, offsetof(config, scheduling_policy), 0, 0, 0, 0, policies,
-     "order of the queue"},
+     "order of the queue: of arrival, or by the priority of each request (lower first), which also chooses the victim"},
     {"async_scheduling", DS_PARAM_BOOL, offsetof(config, async_scheduling), 0, 0, 0, 0, NULL,
      "plan the next iteration while one runs; only false in this version"},
 };
@@ -148,6 +150,68 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
   out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
 }
 
+/* ---- by priority ---- */
+
+static bool worse(const ds_req_view *a, const ds_req_view *b) { /* a goes before b does */
+  if (a->priority != b->priority) return a->priority > b->priority;
+  return a->arrival_ns != b->arrival_ns ? a->arrival_ns > b->arrival_ns : a->index > b->index;
+}
+
+static bool preempted(const ds_plan *p, uint32_t slot) {
+  uint32_t i = 0;
+  while (i < p->n_preempt && p->preempt[i] != slot) i++;
+  return i < p->n_preempt;
+}
+
+/* The least important running request goes; what it was granted in this step comes back to the budget. */
+static uint32_t preempt_worst(const ds_sched_view *v, ds_plan *out, budget *b) {
+  uint32_t worst = DS_SLOT_NONE;
+  for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    if (!preempted(out, slot) && (worst == DS_SLOT_NONE || worse(&v->req[slot], &v->req[worst]))) worst = slot;
+  }
+  b->blocks += ds_view_freed(v, worst, out);
+  out->preempt[out->n_preempt++] = worst;
+  for (uint32_t i = 0; i < out->n_decode; i++) {
+    if (out->decode[i] != worst) continue;
+    b->tokens++;
+    b->blocks += blocks_for(v, worst, 1);
+    for (out->n_decode--; i < out->n_decode; i++) out->decode[i] = out->decode[i + 1];
+  }
+  for (uint32_t i = 0; i < out->n_grants; i++) {
+    if (out->grants[i].slot != worst) continue;
+    b->tokens += out->grants[i].tokens;
+    b->blocks += blocks_for(v, worst, out->grants[i].tokens);
+    for (out->n_grants--; i < out->n_grants; i++) out->grants[i] = out->grants[i + 1];
+  }
+  return worst;
+}
+
+static void serve_by_priority(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
+  for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE && b->tokens > 0; slot = v->req[slot].next) {
+    if (preempted(out, slot)) continue;
+    bool decodes = v->req[slot].phase == DS_PHASE_DECODE, self = false;
+    int64_t n = decodes ? 1 : least(wanted(c, v, slot), b->tokens), need = blocks_for(v, slot, n);
+    while (need > b->blocks && !self) self = preempt_worst(v, out, b) == slot;
+    if (self) break;
+    if (decodes) {
+      out->decode[out->n_decode++] = slot;
+      b->tokens--;
+      b->blocks -= need;
+    } else {
+      give(out, b, slot, n, need);
+    }
+  }
+  out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
+}
+
+static int64_t rank(const void *cfg, const ds_req_view *r) {
+  (void)cfg;
+  return r->priority;
+}
+static bool ranked(const void *cfg) { return ((const config *)cfg)->scheduling_policy == POLICY_PRIORITY; }
+
+/* ---- the queue ---- */
+
 static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
   int64_t running = v->n_running, hits = 0; /* blocks taken back so far */
   uint32_t slot = v->queue_head;
@@ -189,7 +253,10 @@ static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
     out->decode_all = out->hold = true; /* by far the usual case */
     return DS_OK;
   }
-  if (!serve_all(c, v, out, &b) && !shrink(v, out, &b)) serve_in_order(c, v, out, &b);
+  if (!serve_all(c, v, out, &b)) {
+    if (ranked(c)) serve_by_priority(c, v, out, &b);
+    else if (!shrink(v, out, &b)) serve_in_order(c, v, out, &b);
+  }
   if (out->n_preempt > 0) {
     out->blocked = DS_BLOCKED_KV;
     return DS_OK;
@@ -215,6 +282,8 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .init = init,
     .accepts = accepts,
     .plan = plan,
+    .rank = rank,
+    .ranked = ranked,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,
 };

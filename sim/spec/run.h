@@ -65,6 +65,20 @@ typedef struct ds_slo {
   int64_t window_ns; /* 0: the whole run only */
 } ds_slo;
 
+/* Memory behind a replica's own, in which KV blocks survive their eviction. */
+typedef enum ds_tier_scope { DS_TIER_REPLICA, DS_TIER_NODE, DS_TIER_CLUSTER } ds_tier_scope;
+typedef enum ds_tier_fetch { DS_FETCH_AUTO, DS_FETCH_ALWAYS, DS_FETCH_NEVER } ds_tier_fetch; /* auto: if faster */
+typedef struct ds_tier {
+  char name[DS_NAME_MAX];
+  ds_tier_scope scope;   /* who shares one store and its link */
+  ds_tier_fetch fetch;
+  double capacity_bytes; /* of one store; 0: blocks counts */
+  int64_t blocks;
+  double bytes_per_s;    /* of its link; 0: block_ns counts */
+  int64_t block_ns, latency_ns;
+} ds_tier;
+#define DS_TIERS_MAX 2
+
 typedef struct ds_run {
   ds_model model;
   ds_format weights, kv_cache;
@@ -74,6 +88,8 @@ typedef struct ds_run {
   char router[DS_NAME_MAX];
   ds_policy_config router_config;
   ds_slo slo;
+  ds_tier tier[DS_TIERS_MAX]; /* fastest first */
+  int64_t n_tiers;
   uint64_t seed;
 } ds_run;
 

@@ -63,5 +63,7 @@ void ds_by_arrival_free(ds_by_arrival *b) {
   free(b->time);
   free(b->outputs);
   free(b->index);
+  free(b->records);
+  free(b->bucket);
   memset(b, 0, sizeof *b);
 }

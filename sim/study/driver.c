@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "study/driver.h"
 
+#include "study/client.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +170,14 @@ static bool no_requests(const ds_scenario *sc, uint64_t read, ds_diag *d) {
                               : "the workload has no requests");
 }
 
+/* From the server's times to the client's. */
+static bool see(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
+  if (ds_client_plain(&sc->workload)) return true;
+  if (!ds_client_view(&sc->workload, drive->result, &drive->ordered)) return out_of_memory(d);
+  drive->result = &drive->ordered.result;
+  return true;
+}
+
 /* r is changed. */
 static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool closed,
                        ds_drive *drive, ds_request *r, size_t n, progress *p, ds_diag *d) {
@@ -176,6 +186,7 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
     return out_of_memory(d);
   if (n == 0) return no_requests(sc, read, d);
   renumber(&drive->oversize, r, n);
+  for (size_t i = 0; closed && i < n; i++) r[i].think_ns += sc->workload.rtt_ns;
   ds_error err = {DS_OK, -1, ""};
   ds_status status = ds_sim_feed(drive->sim, r, n, &err);
   if (status != DS_OK) return complain(sc, drive, status, &err, d);
@@ -184,11 +195,11 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
   ds_sim_close(drive->sim);
   if (!advance(sc, opt, drive, p, d)) return false;
   drive->result = ds_sim_result(drive->sim);
-  if (!closed) return true;
+  if (!closed) return see(sc, drive, d);
   if (!ds_by_arrival_of(drive->result, r, &drive->ordered, &drive->arrivals))
     return out_of_memory(d);
   drive->result = &drive->ordered.result;
-  return true;
+  return see(sc, drive, d);
 }
 
 static bool feed_closed(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
@@ -228,24 +239,53 @@ static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_driv
   return advance(sc, opt, drive, p, d);
 }
 
+static bool open_demand(const ds_scenario *sc, ds_merged **merged, ds_trace **trace, ds_diag *d) {
+  if (sc->workload.kind == DS_WORKLOAD_MERGED)
+    return ds_merged_open(&sc->workload, sc->run.seed, merged, trace, d);
+  return ds_trace_open(&sc->workload, sc->run.seed, trace, d);
+}
+
+/* The caches as the whole workload would leave them. */
+static bool warm(const ds_scenario *sc, ds_sim *sim, ds_request *chunk, ds_diag *d) {
+  if (sc->workload.kind == DS_WORKLOAD_TRACE && strcmp(sc->workload.path, "-") == 0) {
+    ds_diag_set(d, DS_EXIT_INPUT, NULL, 0, 0,
+                "initial_cache is warm, but a trace on standard input can be read only once");
+    ds_diag_expected(d, "a trace in a file, or initial_cache: empty");
+    return false;
+  }
+  ds_trace *trace = NULL;
+  ds_merged *merged = NULL;
+  bool good = open_demand(sc, &merged, &trace, d);
+  for (size_t n = 1; good && n > 0;) {
+    good = ds_trace_read(trace, chunk, CHUNK, &n, d);
+    ds_error err = {DS_OK, -1, ""};
+    if (!good || n == 0) break;
+    ds_status status = ds_sim_warm(sim, chunk, n, &err);
+    if (status != DS_OK) good = complain(sc, NULL, status, &err, d);
+  }
+  if (trace != NULL) ds_trace_close(trace);
+  ds_merged_close(merged);
+  return good;
+}
+
 static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_error err = {DS_OK, -1, ""};
-  ds_status status =
-      ds_sim_new(&sc->run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
+  ds_run run = sc->run;
+  ds_client_limits(&sc->workload, &run.slo.request);
+  ds_status status = ds_sim_new(&run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  out->arrivals.rtt_ns = sc->workload.rtt_ns;
   out->arrivals.capped = opt->sim.closed_loop && opt->sim.concurrency > 0;
   return true;
 }
 
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_drive_options own = *opt;
+  if (!ds_client_plain(&sc->workload)) own.keep_first = 0; /* re-runs know nothing of clients */
   own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
-  bool opened = sc->workload.kind == DS_WORKLOAD_MERGED
-                    ? ds_merged_open(&sc->workload, sc->run.seed, &out->merged, &out->trace, d)
-                    : ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d);
-  if (!opened) return false;
+  if (!open_demand(sc, &out->merged, &out->trace, d)) return false;
   if (ds_trace_is_closed(out->trace) && !own.sim.closed_loop) { /* the file, not the scenario, says so */
     ds_sim_free(out->sim);
     out->sim = NULL;
@@ -254,13 +294,20 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   }
   ds_request *chunk = malloc(CHUNK * sizeof *chunk);
   if (chunk == NULL) return out_of_memory(d);
+  if (sc->run.pool.warm_cache && !warm(sc, out->sim, chunk, d)) {
+    free(chunk);
+    return false;
+  }
   progress p;
   progress_begin(&p, opt->progress);
   bool good = own.sim.closed_loop ? feed_closed(sc, &own, out, &p, d)
                                   : feed_all(sc, &own, out, chunk, &p, d);
   progress_end(&p);
   free(chunk);
-  if (good && !own.sim.closed_loop) out->result = ds_sim_result(out->sim);
+  if (good && !own.sim.closed_loop) {
+    out->result = ds_sim_result(out->sim);
+    good = see(sc, out, d);
+  }
   return good;
 }
 
@@ -311,6 +358,7 @@ bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double
   *sim = NULL;
   ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &opt, &ds_heap, sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  if (status == DS_OK && sc->run.pool.warm_cache) status = ds_sim_warm(*sim, r, n, &err);
   for (size_t i = 0; i < n && status == DS_OK; i++) {
     ds_request scaled = r[i];
     scaled.arrival_ns = (int64_t)((double)(r[i].arrival_ns - r[0].arrival_ns) * stretch + 0.5);

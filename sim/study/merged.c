@@ -139,12 +139,14 @@ bool ds_merged_open(const ds_workload *w, uint64_t seed, ds_merged **out, ds_tra
                           .close = merged_close};
   for (; m->n < w->n_stream; m->n++) {
     stream *s = &m->stream[m->n];
-    s->chained = w->stream[m->n].closed_loop;
     /* The first draws what it would draw alone. */
     if (!ds_trace_open(&w->stream[m->n], seed + m->n * 0x9e3779b97f4a7c15u, &s->trace, d))
       return false;
+    s->chained = ds_trace_is_closed(s->trace);
   }
-  return ds_trace_start(w, NULL, &m->source, trace, d);
+  ds_workload whole = *w;
+  for (size_t k = 0; k < m->n; k++) whole.closed_loop = whole.closed_loop || m->stream[k].chained;
+  return ds_trace_start(&whole, NULL, &m->source, trace, d);
 }
 
 size_t ds_merged_stream(const ds_merged *m, uint64_t index) { return m->of[index]; }

@@ -112,9 +112,9 @@ static void touch(lru *l, uint32_t x) {
 
 /* The leading run that is there; then all blocks are touched from the last to the first, so that the
  * head is warmest, and what is too much goes from the cold end. */
-static uint64_t lru_pass(lru *l, const uint32_t *row, size_t n) {
+static uint64_t lru_pass(lru *l, const uint32_t *row, size_t n_prompt, size_t n) {
   uint64_t run = 0;
-  while (run < n && l->in[row[run]]) run++;
+  while (run < n_prompt && l->in[row[run]]) run++;
   for (size_t i = n; i-- > 0;) touch(l, row[i]);
   while (l->n > l->capacity) unlink_block(l, l->cold);
   return run;
@@ -122,6 +122,9 @@ static uint64_t lru_pass(lru *l, const uint32_t *row, size_t n) {
 
 static bool add_blocks(blocks *b, const ds_more *m, uint32_t input, ds_trace_stats *s) {
   size_t n = (size_t)m->n_blocks;
+  /* Blocks behind the prompt are of its output: there for others, but not looked for. */
+  size_t n_prompt = (input + m->block_tokens - 1) / m->block_tokens;
+  if (n_prompt > n) n_prompt = n;
   if (n > b->row_room) {
     uint32_t *row = realloc(b->row, 2 * n * sizeof *row);
     if (row == NULL) return false;
@@ -133,16 +136,16 @@ static bool add_blocks(blocks *b, const ds_more *m, uint32_t input, ds_trace_sta
   for (size_t i = 0; i < n; i++) {
     bool fresh;
     if (!number_of(b, m->blocks[i] + m->scope, &b->row[i], &fresh)) return false;
-    leading = leading && !fresh;
+    leading = leading && !fresh && i < n_prompt;
     run += leading;
   }
   uint64_t tokens = run * m->block_tokens < input ? run * m->block_tokens : input;
-  s->blocks += n;
+  s->blocks += n_prompt;
   s->hit_blocks += run;
   s->hit_tokens += tokens;
-  s->full_hits += n > 0 && run == n;
+  s->full_hits += n_prompt > 0 && run == n_prompt;
   s->block_input += input;
-  for (int i = 0; i < DS_TRACE_LRU; i++) s->lru_hits[i] += lru_pass(&b->lru[i], b->row, n);
+  for (int i = 0; i < DS_TRACE_LRU; i++) s->lru_hits[i] += lru_pass(&b->lru[i], b->row, n_prompt, n);
   uint64_t whole = n * m->block_tokens < input ? n * m->block_tokens : input;
   for (size_t i = 0; i < s->n_sizes; i++) {
     s->size[i].blocks += whole / s->size[i].tokens;
@@ -271,7 +274,7 @@ static bool times(const columns *c, ds_trace_stats *s) {
 typedef struct work {
   columns c;
   blocks b;
-  ds_sessions sessions;
+  ds_sessions sessions, names;
   ds_seen seen;
   ds_arena kept; /* the blocks of each session's last turn */
   ds_request r[CHUNK];
@@ -306,6 +309,18 @@ static bool follow(work *w, const ds_more *m, ds_trace_stats *s) {
   return true;
 }
 
+/* A named prefix is there as far as an earlier request had it. */
+static bool name(work *w, const ds_request *r, const ds_more *m, ds_trace_stats *s) {
+  ds_session_state *t = ds_sessions_of(&w->names, m->prefix);
+  if (t == NULL) return false;
+  uint64_t known = t->rows++ > 0 ? t->input_tokens : 0;
+  uint64_t own = m->prefix_tokens, hit = known < own ? known : own;
+  s->named_hits += hit < r->input_tokens ? hit : r->input_tokens;
+  s->named_input += r->input_tokens;
+  if (own > known) t->input_tokens = own;
+  return true;
+}
+
 static bool add(work *w, const ds_request *r, const ds_more *m, ds_trace_stats *s) {
   bool fresh;
   uint64_t h = ds_mix64((uint64_t)r->arrival_ns) ^ ((uint64_t)r->input_tokens << 32 | r->output_tokens);
@@ -319,6 +334,7 @@ static bool add(work *w, const ds_request *r, const ds_more *m, ds_trace_stats *
   s->with_cap += r->max_tokens > r->output_tokens;
   if (m == NULL) return true;
   s->with_prefix += m->prefix != NULL;
+  if (m->prefix != NULL && m->n_blocks == 0 && !name(w, r, m, s)) return false;
   s->with_class += m->class_name != NULL;
   s->with_images += m->images > 0;
   s->with_blocks += m->n_blocks > 0;
@@ -370,6 +386,7 @@ bool ds_trace_stats_of(ds_trace *t, ds_trace_stats *out, ds_diag *d) {
   free(w->c.output);
   blocks_free(&w->b);
   ds_sessions_free(&w->sessions);
+  ds_sessions_free(&w->names);
   ds_seen_free(&w->seen);
   ds_arena_free(&w->kept);
   free(w);

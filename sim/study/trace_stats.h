@@ -34,6 +34,7 @@ typedef struct ds_trace_stats {
   /* Prefix reuse with a cache that holds everything at once; counts in blocks of block_tokens */
   uint32_t block_tokens; /* 0: no blocks, or of several sizes */
   uint64_t blocks, unique_blocks, hit_blocks, hit_tokens, full_hits, block_input;
+  uint64_t named_hits, named_input; /* prompt tokens under a name that was there before, of so many */
   uint64_t lru_hits[DS_TRACE_LRU];
   struct {
     uint32_t tokens;

@@ -35,6 +35,7 @@ int main(int argc, char **argv) {
   for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) {
     world w;
     world_make(&w, seed, WORLD_ANY);
+    world_caches(&w, seed);
     world_write(&w, at("s.yaml"));
     bool jsonl = seed % 2, good = true;
     int rc = once(NULL, "lease", jsonl);

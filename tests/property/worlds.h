@@ -25,6 +25,7 @@ typedef struct world {
   bool chunked, full_must_fit, by_priority;
   i64 max_batch, max_delay_ns, preferred[4], n_preferred;
   bool hold, pad, batch_end;
+  const char *tiers, *eviction, *initial_cache; /* NULL: left out */
   world_request r[128];
   int n;
 } world;
@@ -147,6 +148,25 @@ static inline void world_identities(world *w, uint64_t seed) {
   }
 }
 
+/* What the naive simulator does not know: other orders of eviction, warm caches, tiers. */
+static inline void world_caches(world *w, uint64_t seed) {
+  static const char *const orders[] = {"lru", "lfu", "fifo"},
+                          *const linear[] = {
+                              "{\"blocks\": 200, \"load_time_per_block\": \"300 us\"}",
+                              "{\"blocks\": 30, \"load_time_per_block\": \"10 us\", \"latency\": "
+                              "\"1 ms\", \"fetch\": \"always\"}, {\"name\": \"disk\", \"scope\": "
+                              "\"cluster\", \"blocks\": 900, \"load_time_per_block\": \"2 ms\"}"},
+                          *const real[] = {
+                              "{\"capacity\": \"1 GB\", \"bandwidth\": \"20 GB/s\"}",
+                              "{\"name\": \"pool\", \"scope\": \"node\", \"capacity\": \"9 GB\", "
+                              "\"bandwidth\": \"3 GB/s\", \"latency\": \"50 us\", \"fetch\": \"always\"}"};
+  uint64_t stream = seed * 15485863 + 3, *s = &stream;
+  if (w->is_static || !w->prefix_cache) return;
+  if (chance(s, 50)) w->eviction = orders[between(s, 0, 2)];
+  if (chance(s, 30)) w->initial_cache = "warm";
+  if (chance(s, 50) && w->kv_blocks >= 0) w->tiers = (w->linear ? linear : real)[between(s, 0, 1)];
+}
+
 static inline void world_make(world *w, uint64_t seed, int kinds) {
   uint64_t stream = seed * 7919 + 12345, *s = &stream;
   i64 grain_ns;
@@ -266,6 +286,8 @@ static inline void world_write_with(const world *w, const char *path, const char
             (long long)w->tensor_parallel);
   if (w->kv_blocks >= 0) fprintf(f, "\"kv_blocks\": %lld, ", (long long)w->kv_blocks);
   if (w->max_model_len) fprintf(f, "\"max_model_len\": %lld, ", (long long)w->max_model_len);
+  if (w->eviction) fprintf(f, "\"cache_eviction\": \"%s\", ", w->eviction);
+  if (w->initial_cache) fprintf(f, "\"initial_cache\": \"%s\", ", w->initial_cache);
   fputs("\"scheduler_options\": {", f);
   world_write_policy(w, f);
   fprintf(f, "}}],\n\"router\": {\"policy\": \"%s\"},\n",
@@ -277,6 +299,7 @@ static inline void world_write_with(const world *w, const char *path, const char
             (long long)w->step_ns, (long long)w->prefill_ns, (long long)w->decode_ns);
   else
     fprintf(f, "\"cost\": \"%s\",\n", w->tier);
+  if (w->tiers) fprintf(f, "\"tiers\": [%s],\n", w->tiers);
   if (trace) {
     fprintf(f, "\"workload\": {\"trace\": \"%s\"}}\n", trace);
   } else {

@@ -203,3 +203,49 @@ Test(closed_drive, what_makes_no_sense_is_refused) {
     cr_assert(strstr(d.text, c[i].says) != NULL, "case %zu: %s", i, d.text);
   }
 }
+
+/* A round trip adds to both ends; without streaming the first content is the last. Nothing else
+ * changes at an open loop, and a closed loop waits a round trip longer for each next request. */
+Test(closed_drive, clients_see_a_round_trip_and_perhaps_no_stream) {
+  static const char *const arrivals[] = {"process: poisson, rate: 30 /s", "process: closed-loop, concurrency: 1"};
+  for (int closed = 0; closed < 2; closed++) {
+    ds_drive drive[3];
+    ds_scenario sc[3];
+    memset(drive, 0, sizeof drive);
+    static const char *const client[] = {"", ", client: {rtt: 40 ms}", ", client: {stream: false, rtt: 40 ms}"};
+    for (int k = 0; k < 3; k++) {
+      char workload[400];
+      snprintf(workload, sizeof workload,
+               "{generate: {requests: 120, arrivals: {%s}, input_tokens: 100, output_tokens: {law: uniform, min: 1, max: "
+               "9}}%s}\nslo: {ttft: 100 ms, e2e: 150 ms}",
+               arrivals[closed], client[k]);
+      sc[k] = load("kv_blocks: 300", workload);
+      ds_drive_options opt = {0};
+      ds_diag d = {0};
+      opt.sim.records = true;
+      cr_assert(ds_drive_run(&sc[k], &opt, &drive[k], &d), "%s", d.text);
+    }
+    uint64_t good[3] = {0};
+    for (size_t i = 0; i < 120; i++) {
+      for (int k = 0; k < 3; k++) {
+        const ds_result *r = drive[k].result;
+        good[k] += r->ttft_ns[i] <= 100 * MS && r->e2e_ns[i] <= 150 * MS;
+        const ds_record *q = &r->records[i];
+        int64_t blamed = 0;
+        for (int c = 0; c < DS_CAUSE_N; c++) blamed += q->blame_ns[c];
+        cr_assert_eq(blamed, q->finish_ns - q->arrival_ns);
+        cr_assert_eq(q->blame_ns[DS_CAUSE_CLIENT], k == 0 ? 0 : 40 * MS);
+      }
+      const ds_result *a = drive[0].result, *b = drive[1].result, *c = drive[2].result;
+      cr_assert(b->ttft_ns[i] == a->ttft_ns[i] + 40 * MS && b->e2e_ns[i] == a->e2e_ns[i] + 40 * MS);
+      cr_assert(c->ttft_ns[i] == b->e2e_ns[i] && c->e2e_ns[i] == b->e2e_ns[i]);
+      if (closed) cr_assert_eq(b->arrival_ns[i], a->arrival_ns[i] + (int64_t)i * 40 * MS);
+    }
+    for (int k = 0; k < 3; k++) {
+      cr_assert_eq(drive[k].result->good, good[k], "client %d: %d good, %d by the columns", k, (int)drive[k].result->good, (int)good[k]);
+      ds_drive_free(&drive[k]);
+      ds_scenario_free(&sc[k]);
+    }
+    cr_assert(good[0] >= good[1] && good[1] >= good[2] && good[0] > good[2]);
+  }
+}

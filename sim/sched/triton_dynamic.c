@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Triton's dynamic batcher in front of a backend that runs each batch to its end.
+ *
+ * The batcher works on whole requests and decides when an execution slot is free: on an arrival, when the slot becomes
+ * free, and when a timer runs out. It walks the queue up to max_batch_size and remembers the largest preferred size on the way.
+ * If such a size is there and the oldest request has not waited for max_queue_delay, exactly that many go; if the queue holds
+ * more than fit, or the largest preferred size, or the oldest is late, all that fit go; else it sets a timer. With a delay of
+ * 0 the oldest is always late, so preferred sizes have no effect then (the code's behaviour; the documentation suggests
+ * otherwise). No preferred size: max_batch_size counts as the one. One model instance, one priority level.
+ * Source: triton-inference-server/core dynamic_batch_scheduler.cc (GetDynamicBatch); server docs/user_guide/batcher.md.
+ * The backend takes KV for prompt and output cap of each row at the start, so KV cannot run out; what rows do after their
+ * last token, and when answers become visible, are options of it. */
+#include "engine/sched.h"
+
+#include "base/num.h"
+
+typedef struct config {
+  int64_t max_batch_size, max_queue_delay_ns, emit;
+  ds_int_list preferred_batch_sizes;
+  bool hold_finished_slots;
+} config;
+
+enum { EMIT_STREAM, EMIT_BATCH_END };
+static const char *const emit_choices[] = {"stream", "batch-end", NULL};
+
+static const ds_param params[] = {
+    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch"},
+    {"preferred_batch_sizes", DS_PARAM_INTS, offsetof(config, preferred_batch_sizes), 1, 1 << 20, 0, 0, NULL,
+     "sizes worth sending before the delay is over; none: max_batch_size"},
+    {"max_queue_delay", DS_PARAM_TIME, offsetof(config, max_queue_delay_ns), 0, 3.6e12, 0, 0, NULL,
+     "how long the oldest request may wait for a preferred size"},
+    {"hold_finished_slots", DS_PARAM_BOOL, offsetof(config, hold_finished_slots), 0, 0, 0, 0, NULL,
+     "rows that are finished go on costing until the batch ends; false: dropped from compute"},
+    {"emit", DS_PARAM_CHOICE, offsetof(config, emit), 0, 0, EMIT_BATCH_END, EMIT_BATCH_END, emit_choices,
+     "tokens become visible one by one (decoupled model), or all with the response when the batch ends"},
+};
+
+static ds_status init(void *st, const ds_run *run, ds_error *err) {
+  (void)st;
+  const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
+  for (int64_t i = 0; i < c->preferred_batch_sizes.n; i++) {
+    if (c->preferred_batch_sizes.v[i] <= c->max_batch_size) continue;
+    ds_error_begin(err, DS_E_INPUT, "scheduler_options.preferred_batch_sizes: ");
+    ds_error_int(err, c->preferred_batch_sizes.v[i]);
+    ds_error_text(err, " is larger than max_batch_size ");
+    ds_error_int(err, c->max_batch_size);
+    return DS_E_INPUT;
+  }
+  return DS_OK;
+}
+
+static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
+                         uint32_t max_tokens, ds_error *err) {
+  (void)cfg;
+  int64_t blocks = ds_div_up((int64_t)prompt + (max_tokens > output ? max_tokens : output), pool->kv_block_tokens);
+  if (pool->kv_blocks == DS_KV_UNLIMITED || blocks <= total_blocks) return DS_OK;
+  ds_error_begin(err, DS_E_INPUT, "the backend reserves ");
+  ds_error_int(err, blocks);
+  ds_error_text(err, " KV blocks for a request (prompt and output cap), more than the whole pool of ");
+  ds_error_int(err, total_blocks);
+  return DS_E_INPUT;
+}
+
+static int64_t row_tokens(const ds_req_view *r) { return (int64_t)r->prompt_tokens + r->max_tokens; }
+
+static bool preferred(const config *c, int64_t n) {
+  if (c->preferred_batch_sizes.n == 0) return n == c->max_batch_size;
+  for (int64_t i = 0; i < c->preferred_batch_sizes.n; i++) {
+    if (c->preferred_batch_sizes.v[i] == n) return true;
+  }
+  return false;
+}
+
+static int64_t largest_preferred(const config *c) {
+  int64_t most = c->preferred_batch_sizes.n > 0 ? 0 : c->max_batch_size;
+  for (int64_t i = 0; i < c->preferred_batch_sizes.n; i++) {
+    if (c->preferred_batch_sizes.v[i] > most) most = c->preferred_batch_sizes.v[i];
+  }
+  return most;
+}
+
+/* How many of the queue's first requests go now; 0: none before the timer. */
+static int64_t decide(const config *c, const ds_sched_view *v) {
+  int64_t pending = 0, best = 0, blocks = v->free_blocks;
+  bool send_now = false;
+  for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    int64_t need = ds_div_up(row_tokens(&v->req[slot]), v->block_tokens);
+    if (pending == c->max_batch_size || need > blocks) {
+      send_now = true;
+      break;
+    }
+    blocks -= need;
+    pending++;
+    if (preferred(c, pending)) best = pending;
+  }
+  bool late = v->now_ns - v->req[v->queue_head].arrival_ns >= c->max_queue_delay_ns;
+  if (best > 0 && !late) return best;
+  return send_now || late || pending >= largest_preferred(c) ? pending : 0;
+}
+
+static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
+  (void)st;
+  const config *c = v->config;
+  out->decode_all = true;
+  out->hold_finished = c->hold_finished_slots;
+  out->emit_at_end = c->emit == EMIT_BATCH_END;
+  if (v->n_running > 0) { /* the slot is taken */
+    out->hold = true;
+    out->blocked = v->n_queue > 0 ? DS_BLOCKED_OTHER : DS_BLOCKED_NO;
+    return DS_OK;
+  }
+  int64_t n = decide(c, v);
+  if (n == 0) out->wake_ns = v->req[v->queue_head].arrival_ns + c->max_queue_delay_ns;
+  for (uint32_t slot = v->queue_head; n > 0; slot = v->req[slot].next, n--) {
+    out->grants[out->n_grants++] = (ds_grant){
+        .slot = slot, .tokens = v->req[slot].prompt_tokens, .reserve_tokens = row_tokens(&v->req[slot])};
+  }
+  return DS_OK;
+}
+
+static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
+
+extern const ds_sched_ops ds_sched_triton_dynamic;
+const ds_sched_ops ds_sched_triton_dynamic = {
+    .name = "triton-dynamic",
+    .summary = "Triton's dynamic batcher: preferred sizes and a queue delay, each batch to its end",
+    .reference = "triton-inference-server/core dynamic_batch_scheduler.cc (GetDynamicBatch)",
+    .params = params,
+    .n_params = DS_ARRAY_LEN(params),
+    .config_bytes = sizeof(config),
+    .reserves = true,
+    .init = init,
+    .accepts = accepts,
+    .plan = plan,
+    .max_seqs = max_seqs,
+};

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* vLLM V0: prompts before decodes, and never both in one iteration (unless chunked prefill is on).
+ *
+ * Without chunked prefill: while nobody is swapped out, the queue is admitted first come first served, whole prompts, as
+ * long as tokens, seats and KV last (1 % of the blocks stay free); if anybody was admitted, the iteration is prompts
+ * only and every decode waits. Otherwise the running requests decode in order; each needs a free block, whether it starts
+ * one or not, and while there is none the last of those not yet served is preempted, or the request itself: by recompute to the front of the
+ * queue, or by swapping its blocks to host memory. When nobody had to go, swapped requests come back, first out first in, if
+ * their blocks and one more fit, and decode in the same iteration. New requests keep behind survivors in the running list.
+ * With enable_chunked_prefill: one token budget for the decodes, then prompts in progress, then swapped requests, then the
+ * queue; a prompt's blocks are all taken when it is admitted. max_num_partial_prefills is 1 (its default, no limit).
+ * A swap that host memory has no room for ends the run, as it ends vLLM; one sequence a request.
+ * Source: vllm-project/vllm vllm/core/scheduler.py @0054e1fa0f8a (_schedule_default, _schedule_chunked_prefill,
+ * _schedule_running, _schedule_swapped, _schedule_prefills), core/block_manager_v1.py @00a456f1656e. The running list is
+ * kept as newer versions of V0 do; older ones sorted it by arrival at each step. */
+#include "engine/sched.h"
+
+#include "base/num.h"
+#include "sched/decode_holds.h"
+
+typedef struct config {
+  int64_t max_num_seqs, max_num_batched_tokens, watermark_blocks, preemption_mode, swap_block_ns, cpu_blocks;
+  double watermark, delay_factor;
+  bool enable_chunked_prefill;
+} config;
+
+enum { MODE_RECOMPUTE, MODE_SWAP };
+static const char *const modes[] = {"recompute", "swap", NULL};
+
+static const ds_param params[] = {
+    {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 256, NULL,
+     "most requests running at once"},
+    {"max_num_batched_tokens", DS_PARAM_INT, offsetof(config, max_num_batched_tokens), 1, 1 << 24, 16384, 16384, NULL,
+     "prompt tokens of one iteration (chunked prefill: all tokens). vLLM's default is the larger of 2048 and the model length"},
+    {"watermark_blocks", DS_PARAM_INT, offsetof(config, watermark_blocks), -1, 1 << 30, -1, -1, NULL,
+     "blocks that must stay free when a request is admitted or swapped in; -1: by watermark"},
+    {"watermark", DS_PARAM_FRAC, offsetof(config, watermark), 0, 1, 0.01, 0.01, NULL,
+     "the same as a fraction of all blocks, rounded down"},
+    {"preemption_mode", DS_PARAM_CHOICE, offsetof(config, preemption_mode), 0, 0, MODE_RECOMPUTE, MODE_RECOMPUTE, modes,
+     "what becomes of the KV of a preempted request"},
+    {"swap_time_per_block", DS_PARAM_TIME, offsetof(config, swap_block_ns), 0, 1e9, 0, 0, NULL,
+     "time to move one block to or from host memory; 0: its bytes over the host link, nothing with linear cost"},
+    {"cpu_blocks", DS_PARAM_INT, offsetof(config, cpu_blocks), 0, 1 << 30, 0, 0, NULL,
+     "blocks that host memory takes; 0: 4 GiB a device (vLLM's swap_space), no limit with linear cost"},
+    {"enable_chunked_prefill", DS_PARAM_BOOL, offsetof(config, enable_chunked_prefill), 0, 0, 0, 0, NULL,
+     "one budget for decodes and chunks of prompts"},
+    {"delay_factor", DS_PARAM_FRAC, offsetof(config, delay_factor), 0, 1000, 0, 0, NULL,
+     "admit prompts only when the oldest has waited so many times as long as the last prompts took, or nothing runs"},
+};
+
+typedef struct state {
+  int64_t planned_ns, last_prompt_ns; /* when the last plan was made; how long the last prompts took */
+  bool prompts;                       /* the last plan was one of prompts */
+} state;
+
+static int64_t watermark(const config *c, int64_t total_blocks) {
+  if (c->watermark_blocks >= 0) return c->watermark_blocks;
+  return total_blocks < (int64_t)1 << 52 ? (int64_t)((double)total_blocks * c->watermark) : 0;
+}
+
+/* A prompt that can never be admitted is ignored by vLLM; so is one that has grown too long for it by recompute. */
+static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
+                         uint32_t max_tokens, ds_error *err) {
+  const config *c = cfg;
+  (void)max_tokens;
+  int64_t longest = (int64_t)prompt + output - 1, need = ds_div_up(longest, pool->kv_block_tokens);
+  if (!c->enable_chunked_prefill && longest > c->max_num_batched_tokens) {
+    ds_error_begin(err, DS_E_INPUT, "without chunked prefill a request of ");
+    ds_error_int(err, longest);
+    ds_error_text(err, " tokens (prompt and what a recompute adds) exceeds max_num_batched_tokens ");
+    ds_error_int(err, c->max_num_batched_tokens);
+    return DS_E_INPUT;
+  }
+  int64_t keep = watermark(c, total_blocks);
+  if (c->enable_chunked_prefill && keep == 0) keep = 1; /* a prompt in progress that held them all would preempt itself for ever */
+  if (pool->kv_blocks == DS_KV_UNLIMITED || need + keep <= total_blocks) return DS_OK;
+  ds_error_begin(err, DS_E_INPUT, "a request needs ");
+  ds_error_int(err, need);
+  ds_error_text(err, " KV blocks beside the ");
+  ds_error_int(err, keep);
+  ds_error_text(err, " that vllm-v0 wants free, more than the whole pool of ");
+  ds_error_int(err, total_blocks);
+  return DS_E_INPUT;
+}
+
+/* What is left while a plan is made. */
+typedef struct left {
+  int64_t tokens, blocks, running, watermark;
+} left;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t remaining(const ds_sched_view *v, uint32_t slot) {
+  return (int64_t)ds_view_known(v, slot) - ds_view_computed(v, slot);
+}
+
+static int64_t blocks_for(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
+  int64_t more = ds_div_up((int64_t)ds_view_computed(v, slot) + tokens, v->block_tokens) - ds_view_blocks(v, slot);
+  return more > 0 ? more : 0;
+}
+
+static void give(ds_plan *out, left *b, uint32_t slot, int64_t tokens, int64_t blocks) {
+  out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)tokens};
+  b->tokens -= tokens;
+  b->blocks -= blocks;
+}
+
+/* ---- the queue ---- */
+
+static bool delay_passed(const config *c, state *s, const ds_sched_view *v) {
+  if (s->prompts) s->last_prompt_ns = v->now_ns - s->planned_ns;
+  if (!(c->delay_factor > 0.0) || v->queue_head == DS_SLOT_NONE) return true;
+  int64_t oldest = v->now_ns;
+  for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    oldest = least(oldest, v->req[slot].arrival_ns);
+  }
+  return v->n_running == 0 || (double)(v->now_ns - oldest) > c->delay_factor * (double)s->last_prompt_ns;
+}
+
+static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, left *b) {
+  for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    int64_t known = ds_view_known(v, slot), need = ds_div_up(known, v->block_tokens), n = known;
+    if (c->enable_chunked_prefill) n = least(n, b->tokens);
+    out->blocked = b->blocks - need < b->watermark ? DS_BLOCKED_KV
+                   : b->running >= c->max_num_seqs ? DS_BLOCKED_SEQS
+                   : n > b->tokens || n <= 0       ? DS_BLOCKED_OTHER
+                                                   : DS_BLOCKED_NO;
+    if (out->blocked != DS_BLOCKED_NO) return;
+    give(out, b, slot, n, need);
+    out->grants[out->n_grants - 1].allocate_tokens = known;
+    b->running++;
+  }
+}
+
+/* ---- running requests ---- */
+
+/* Make one block free for order[at]; those not yet served end at order[*n]. False: it had to go itself. */
+static bool make_room(const ds_sched_view *v, const uint32_t *order, uint32_t at, uint32_t *n, ds_plan *out, left *b) {
+  while (b->blocks < 1) {
+    uint32_t victim = order[--*n];
+    b->blocks += ds_view_blocks(v, victim);
+    out->preempt[out->n_preempt++] = victim;
+    if (*n == at) return false;
+  }
+  return true;
+}
+
+/* The running list with decodes first, then prompts in progress and rows that were left out, each in its order. */
+static uint32_t running_order(const ds_sched_view *v, bool decodes_first, uint32_t *order) {
+  uint32_t n = 0;
+  for (int pass = 0; pass < (decodes_first ? 2 : 1); pass++) {
+    for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+      bool decodes = ds_view_emitted(v, slot) > 0 && remaining(v, slot) == 1;
+      if (!decodes_first || decodes == (pass == 0)) order[n++] = slot;
+    }
+  }
+  return n;
+}
+
+static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out, left *b) {
+  uint32_t *order = out->decode; /* room for the list; those that decode stay in it */
+  uint32_t n = running_order(v, c->enable_chunked_prefill, order);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t slot = order[i];
+    int64_t tokens = remaining(v, slot);
+    if (c->enable_chunked_prefill) tokens = least(tokens, b->tokens);
+    if (tokens <= 0) break; /* the budget is spent */
+    if (!make_room(v, order, i, &n, out, b)) break;
+    int64_t need = blocks_for(v, slot, tokens);
+    if (v->req[slot].phase == DS_PHASE_DECODE) {
+      out->decode[out->n_decode++] = slot;
+      b->tokens--;
+      b->blocks -= need;
+    } else {
+      give(out, b, slot, tokens, need);
+    }
+  }
+  out->decode_all = out->n_decode == v->n_decoding;
+}
+
+/* Blocks and tokens are plenty: everybody goes on, in whatever order. */
+static bool serve_all(const config *c, const ds_sched_view *v, ds_plan *out, left *b) {
+  if (b->blocks < (int64_t)v->n_decoding + v->n_prefilling) return false;
+  left rest = *b;
+  rest.tokens -= v->n_decoding;
+  rest.blocks -= v->decode_blocks;
+  if (c->enable_chunked_prefill && (rest.tokens < 0 || v->n_prefilling > 0)) return false; /* who comes first matters */
+  for (uint32_t i = 0; i < v->n_prefilling; i++) { /* rows that waited for prompts: one token each */
+    give(out, &rest, v->prefilling[i], 1, blocks_for(v, v->prefilling[i], 1));
+  }
+  *b = rest;
+  out->decode_all = true;
+  return true;
+}
+
+static void swap_in(const config *c, const ds_sched_view *v, ds_plan *out, left *b) {
+  for (uint32_t slot = v->swapped_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    int64_t held = v->req[slot].blocks, n = remaining(v, slot);
+    if (c->enable_chunked_prefill) n = least(n, b->tokens);
+    if (b->blocks - (held + 1) < b->watermark || b->running >= c->max_num_seqs || n <= 0) return;
+    give(out, b, slot, n, held + blocks_for(v, slot, n));
+    b->running++;
+  }
+}
+
+static ds_status plan_chunked(const config *c, const ds_sched_view *v, ds_plan *out, left *b) {
+  if (!serve_all(c, v, out, b)) serve_in_order(c, v, out, b);
+  b->running -= out->n_preempt;
+  if (out->n_preempt == 0) swap_in(c, v, out, b);
+  serve_queue(c, v, out, b); /* those that have just been preempted are not in it yet */
+  return DS_OK;
+}
+
+static ds_status plan_default(const config *c, state *s, const ds_sched_view *v, ds_plan *out, left *b) {
+  bool may = delay_passed(c, s, v);
+  if (v->n_swapped == 0 && may) serve_queue(c, v, out, b);
+  else if (v->n_queue > 0) out->blocked = v->n_swapped > 0 ? DS_BLOCKED_KV : DS_BLOCKED_OTHER;
+  s->prompts = out->n_grants > 0;
+  s->planned_ns = v->now_ns;
+  if (s->prompts) return DS_OK; /* prompts only; decode_all stays false, so every decode waits */
+  b->tokens = v->n_running + v->n_swapped;
+  if (!serve_all(c, v, out, b)) serve_in_order(c, v, out, b);
+  if (out->n_preempt == 0) swap_in(c, v, out, b);
+  return DS_OK;
+}
+
+static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
+  const config *c = v->config;
+  left b = {c->max_num_batched_tokens, v->free_blocks, v->n_running, watermark(c, v->total_blocks)};
+  out->swap_out = c->preemption_mode == MODE_SWAP;
+  DS_TRY(c->enable_chunked_prefill ? plan_chunked(c, v, out, &b) : plan_default(c, st, v, out, &b));
+  if (out->n_preempt > 0) out->blocked = DS_BLOCKED_KV;
+  /* A queue that waits for blocks, seats or budget goes on waiting while the batch only decodes; one that waits for time
+   * does not. */
+  bool timed = c->delay_factor > 0.0 && v->n_queue > 0;
+  out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0 && !timed && v->free_blocks >= v->n_decoding;
+  out->hold_steps = ds_decode_holds(v);
+  return DS_OK;
+}
+
+static void swap(const void *cfg, int64_t *block_ns, int64_t *host_blocks) {
+  *block_ns = ((const config *)cfg)->swap_block_ns;
+  *host_blocks = ((const config *)cfg)->cpu_blocks;
+}
+
+static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
+static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_batched_tokens; }
+
+extern const ds_sched_ops ds_sched_vllm_v0;
+const ds_sched_ops ds_sched_vllm_v0 = {
+    .name = "vllm-v0",
+    .summary = "vLLM V0: whole prompts before decodes, preemption by recompute or swap",
+    .reference = "vllm-project/vllm vllm/core/scheduler.py (V0)",
+    .params = params,
+    .n_params = DS_ARRAY_LEN(params),
+    .config_bytes = sizeof(config),
+    .state_bytes = sizeof(state),
+    .engine = "vllm",
+    .accepts = accepts,
+    .plan = plan,
+    .swap = swap,
+    .max_seqs = max_seqs,
+    .max_batch_tokens = max_batch_tokens,
+};
