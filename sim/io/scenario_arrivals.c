@@ -64,15 +64,14 @@ static bool read_burstiness(ds_reader *r, const ds_node *map, bool needed, ds_ar
     ds_diag_expected(r->d, "one of the two: burstiness = 1 / cv^2");
     return false;
   }
-  if (!b && !cv)
-    return !needed || missing(r, map, "burstiness", "burstiness: 0.5, or cv: 1.41");
+  if (!b && !cv) return !needed || missing(r, map, "burstiness", "burstiness: 0.5, or cv: 1.41");
   if (b && b->kind == DS_NODE_SCALAR && strcmp(b->text, "inf") == 0) {
     a->constant_gaps = true;
     return ds_note(r, "burstiness", b, "", "inf");
   }
   double x;
-  if (!ds_want_number(b ? b : cv, ds_name(r, b ? "burstiness" : "cv"), b ? 1e-3 : 0.02, b ? 1e4 : 32,
-                      &x, r->d))
+  if (!ds_want_number(b ? b : cv, ds_name(r, b ? "burstiness" : "cv"), b ? 1e-3 : 0.02,
+                      b ? 1e4 : 32, &x, r->d))
     return false;
   a->shape = b ? x : 1 / (x * x);
   ds_quantity_format(x, DS_DIM_NUMBER, text, sizeof text);
@@ -180,8 +179,7 @@ static bool read_onoff(ds_reader *r, const ds_node *map, const ds_node *rate, ds
   ds_rate_chain *c = &w->arrival.chain[0];
   w->arrival.n_chain = 1;
   c->n = 2;
-  if (!mean_rate(r, map, rate, w) ||
-      !need_time(r, map, "on", "on: 8 s", &c->dwell_s[0]) ||
+  if (!mean_rate(r, map, rate, w) || !need_time(r, map, "on", "on: 8 s", &c->dwell_s[0]) ||
       !need_time(r, map, "off", "off: 22 s", &c->dwell_s[1]))
     return false;
   c->rate_per_s[0] = w->rate_per_s * (c->dwell_s[0] + c->dwell_s[1]) / c->dwell_s[0];
@@ -332,10 +330,10 @@ static bool read_diurnal(ds_reader *r, const ds_node *map, const ds_node *rate, 
     return false;
   }
   for (size_t i = 0; i < n; ++i)
-    a->span[i] = (ds_rate_span){.length_s = period_s / (double)n,
-                                .from_per_s = w->rate_per_s * level[i] * (double)n / sum,
-                                .to_per_s = w->rate_per_s * level[hours ? i : i + 1] *
-                                            (double)n / sum};
+    a->span[i] =
+        (ds_rate_span){.length_s = period_s / (double)n,
+                       .from_per_s = w->rate_per_s * level[i] * (double)n / sum,
+                       .to_per_s = w->rate_per_s * level[hours ? i : i + 1] * (double)n / sum};
   a->n_span = n;
   a->repeat = true;
   return true;

@@ -123,8 +123,8 @@ static bool read_agents(ds_reader *r, const ds_node *n, ds_session_law *s) {
 }
 
 static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
-  static const char *const keys[] = {"turns", "think", "input_tokens", "max_context",
-                                     "compact_to", "sub_agents"};
+  static const char *const keys[] = {"turns",       "think",      "input_tokens",
+                                     "max_context", "compact_to", "sub_agents"};
   static const char section[] = "generate.session";
   ds_session_law *s = &w->session;
   if (!n) return true;
@@ -146,8 +146,7 @@ static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
   const ds_node *compact = ds_node_get(n, "compact_to"), *agents = ds_node_get(n, "sub_agents");
   if (compact && s->max_context == 0)
     return missing(r, n, "max_context", "max_context: 165000, beside compact_to");
-  if (compact &&
-      !ds_opt_integer(r, n, "compact_to", 1, s->max_context - 1, 0, &s->compact_to))
+  if (compact && !ds_opt_integer(r, n, "compact_to", 1, s->max_context - 1, 0, &s->compact_to))
     return false;
   return (!agents || read_agents(r, agents, s)) && enter(r, "generate");
 }
@@ -202,8 +201,8 @@ static bool check_together(ds_reader *r, const ds_node *own, ds_workload *w) {
   if (duration && (w->process == DS_ARRIVAL_BURST || seats)) {
     ds_complain_key(r->d, duration, "%s stands beside process: %s", ds_name(r, "duration"),
                     seats ? "closed-loop" : "burst-at-zero");
-    ds_diag_expected(r->d, seats ? "requests: how many in all"
-                                 : "requests: how many arrive at time 0");
+    ds_diag_expected(r->d,
+                     seats ? "requests: how many in all" : "requests: how many arrive at time 0");
     return false;
   }
   if (duration && w->arrival.exact) {
@@ -234,8 +233,9 @@ static bool read_with(ds_reader *r, const ds_layers *g, ds_workload *w) {
 }
 
 bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w) {
-  static const char *const keys[] = {"requests", "duration", "preset",  "arrivals", "input_tokens",
-                                     "output_tokens", "lengths", "session", "prefix"};
+  static const char *const keys[] = {"requests", "duration",     "preset",
+                                     "arrivals", "input_tokens", "output_tokens",
+                                     "lengths",  "session",      "prefix"};
   enter(r, "generate");
   if (!ds_section(r, generate, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *preset = ds_node_get(generate, "preset");
@@ -250,8 +250,7 @@ bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w) {
   ds_doc doc;
   char file[64];
   snprintf(file, sizeof file, "preset %s", names[k]);
-  if (!ds_doc_parse(ds_presets[k].text, strlen(ds_presets[k].text), file, &doc, r->d))
-    return false;
+  if (!ds_doc_parse(ds_presets[k].text, strlen(ds_presets[k].text), file, &doc, r->d)) return false;
   g.preset = doc.root;
   bool ok = read_with(r, &g, w);
   ds_doc_free(&doc);

@@ -88,8 +88,7 @@ static bool judge_class(const ds_scenario *sc, const ds_drive *drive, const int6
     uint64_t rejected = 0;
     for (size_t i = 0; i < drive->oversize.n; i++)
       rejected += ds_merged_stream(drive->merged, drive->oversize.rejected[i].index) == k;
-    good = bucket != NULL &&
-           ds_summary_of(&run, &r, &c.arrivals, rejected, &out->summary);
+    good = bucket != NULL && ds_summary_of(&run, &r, &c.arrivals, rejected, &out->summary);
     free(bucket);
   }
   free_columns(&c);

@@ -31,8 +31,7 @@ bool ds_by_arrival_of(const ds_result *from, const ds_request *r, ds_by_arrival 
   out->time = malloc((4 * n + 1) * sizeof *out->time);
   out->outputs = malloc((n + 1) * sizeof *out->outputs);
   out->index = malloc((n + 1) * sizeof *out->index);
-  bool good = order != NULL && out->time != NULL && out->outputs != NULL &&
-              out->index != NULL;
+  bool good = order != NULL && out->time != NULL && out->outputs != NULL && out->index != NULL;
   if (good) {
     for (size_t i = 0; i < n; i++) order[i] = (place){from->arrival_ns[i], i};
     qsort(order, n, sizeof *order, by_time);

@@ -64,7 +64,8 @@ bool ds_client_view(const ds_workload *w, const ds_result *from, ds_by_arrival *
     view->time[n + i] += w->rtt_ns;
     view->time[i] = w->no_stream ? view->time[n + i] : view->time[i] + w->rtt_ns;
   }
-  ds_wide_add(&view->result.blame_ns[DS_CAUSE_CLIENT], (uint64_t)w->rtt_ns * view->result.completed);
+  ds_wide_add(&view->result.blame_ns[DS_CAUSE_CLIENT],
+              (uint64_t)w->rtt_ns * view->result.completed);
   view->result.last_finish_ns += w->rtt_ns;
   if (w->no_stream) { /* no gaps are seen */
     view->bucket = calloc(DS_GAPS_BUCKETS, sizeof *view->bucket);

@@ -7,9 +7,7 @@
 #include "io/scenario.h"
 #include "study/by_arrival.h"
 
-static inline bool ds_client_plain(const ds_workload *w) {
-  return !w->no_stream && w->rtt_ns == 0;
-}
+static inline bool ds_client_plain(const ds_workload *w) { return !w->no_stream && w->rtt_ns == 0; }
 
 /* Limits at the server that stand for these at the client: the engine counts who is good. */
 void ds_client_limits(const ds_workload *w, ds_slo_request *q);

@@ -13,8 +13,8 @@ typedef struct stream {
   ds_request batch[BATCH];
   size_t n, at;
   bool ended, chained;
-  uint64_t read;    /* requests handed out */
-  uint64_t *place;  /* of each in the merged order, when others follow it */
+  uint64_t read;   /* requests handed out */
+  uint64_t *place; /* of each in the merged order, when others follow it */
   size_t cap_place;
 } stream;
 

@@ -8,8 +8,8 @@
 
 typedef struct ds_merged ds_merged;
 
-/* Open all of w->stream. Each draws from random streams of its own. The trace reads from *out, which
- * must be closed after it. */
+/* Open all of w->stream. Each draws from random streams of its own. The trace reads from *out,
+ * which must be closed after it. */
 bool ds_merged_open(const ds_workload *w, uint64_t seed, ds_merged **out, ds_trace **trace,
                     ds_diag *d);
 /* Which workload the request with this index in the trace is of. */

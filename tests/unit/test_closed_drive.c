@@ -103,8 +103,7 @@ Test(closed_drive, columns_come_in_order_of_arrival) {
 
 /* The second of a chain is too large for the pool: the third follows the first. */
 Test(closed_drive, who_followed_a_rejected_request_follows_its_predecessor) {
-  ds_scenario sc = load("kv_blocks: 10",
-                        "{trace: nowhere, import: {oversize: reject}}");
+  ds_scenario sc = load("kv_blocks: 10", "{trace: nowhere, import: {oversize: reject}}");
   ds_request r[] = {
       {.input_tokens = 900, .output_tokens = 1, .max_tokens = 1},
       {.input_tokens = 20, .output_tokens = 2, .max_tokens = 2},
@@ -130,11 +129,13 @@ Test(closed_drive, who_followed_a_rejected_request_follows_its_predecessor) {
 /* A cache that never runs out finds what the generator says was said before, but for partial blocks
  * and requests that overlap. */
 Test(closed_drive, generated_conversations_are_found_in_the_cache) {
-  ds_scenario sc = load("kv_blocks: 4000000, kv_block_tokens: 1, prefix_cache: true",
-                        "{generate: {requests: 600, arrivals: {process: closed-loop, concurrency: "
-                        "1}, input_tokens: 50, output_tokens: 7, session: {turns: {law: uniform, min: 1, max: 9}, "
-                        "think: 1 s, input_tokens: {law: uniform, min: 5, max: 30}, max_context: 200, compact_to: 60}, "
-                        "prefix: {groups: 3, tokens: 20}}}");
+  ds_scenario sc = load(
+      "kv_blocks: 4000000, kv_block_tokens: 1, prefix_cache: true",
+      "{generate: {requests: 600, arrivals: {process: closed-loop, concurrency: "
+      "1}, input_tokens: 50, output_tokens: 7, session: {turns: {law: uniform, min: 1, max: 9}, "
+      "think: 1 s, input_tokens: {law: uniform, min: 5, max: 30}, max_context: 200, compact_to: "
+      "60}, "
+      "prefix: {groups: 3, tokens: 20}}}");
   ds_generator *g;
   ds_diag d = {0};
   cr_assert(ds_generator_open(&sc.workload, sc.run.seed, &g, &d), "%s", d.text);
@@ -151,7 +152,8 @@ Test(closed_drive, generated_conversations_are_found_in_the_cache) {
   uint64_t turns = 0;
   for (size_t i = 0; i < n; i++) turns += q[i].turn > 0 && (i == 0 || q[i].epoch == q[i - 1].epoch);
   cr_assert_eq(drive.result->cached_tokens, reuse.reused_tokens - turns, "%llu of %llu",
-               (unsigned long long)drive.result->cached_tokens, (unsigned long long)reuse.reused_tokens);
+               (unsigned long long)drive.result->cached_tokens,
+               (unsigned long long)reuse.reused_tokens);
   ds_reuse_free(&reuse);
   ds_drive_free(&drive);
   ds_scenario_free(&sc);
@@ -207,16 +209,19 @@ Test(closed_drive, what_makes_no_sense_is_refused) {
 /* A round trip adds to both ends; without streaming the first content is the last. Nothing else
  * changes at an open loop, and a closed loop waits a round trip longer for each next request. */
 Test(closed_drive, clients_see_a_round_trip_and_perhaps_no_stream) {
-  static const char *const arrivals[] = {"process: poisson, rate: 30 /s", "process: closed-loop, concurrency: 1"};
+  static const char *const arrivals[] = {"process: poisson, rate: 30 /s",
+                                         "process: closed-loop, concurrency: 1"};
   for (int closed = 0; closed < 2; closed++) {
     ds_drive drive[3];
     ds_scenario sc[3];
     memset(drive, 0, sizeof drive);
-    static const char *const client[] = {"", ", client: {rtt: 40 ms}", ", client: {stream: false, rtt: 40 ms}"};
+    static const char *const client[] = {"", ", client: {rtt: 40 ms}",
+                                         ", client: {stream: false, rtt: 40 ms}"};
     for (int k = 0; k < 3; k++) {
       char workload[400];
       snprintf(workload, sizeof workload,
-               "{generate: {requests: 120, arrivals: {%s}, input_tokens: 100, output_tokens: {law: uniform, min: 1, max: "
+               "{generate: {requests: 120, arrivals: {%s}, input_tokens: 100, output_tokens: {law: "
+               "uniform, min: 1, max: "
                "9}}%s}\nslo: {ttft: 100 ms, e2e: 150 ms}",
                arrivals[closed], client[k]);
       sc[k] = load("kv_blocks: 300", workload);
@@ -242,7 +247,8 @@ Test(closed_drive, clients_see_a_round_trip_and_perhaps_no_stream) {
       if (closed) cr_assert_eq(b->arrival_ns[i], a->arrival_ns[i] + (int64_t)i * 40 * MS);
     }
     for (int k = 0; k < 3; k++) {
-      cr_assert_eq(drive[k].result->good, good[k], "client %d: %d good, %d by the columns", k, (int)drive[k].result->good, (int)good[k]);
+      cr_assert_eq(drive[k].result->good, good[k], "client %d: %d good, %d by the columns", k,
+                   (int)drive[k].result->good, (int)good[k]);
       ds_drive_free(&drive[k]);
       ds_scenario_free(&sc[k]);
     }
