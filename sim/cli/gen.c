@@ -72,8 +72,8 @@ static int parse(gen_args *a, const ds_command *c, int argc, char **argv, ds_dia
       break;
     case DS_ARG_OPERAND:
       if (a->scenario != NULL) {
-        ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "one scenario at a time: '%.100s' comes after '%.100s'",
-                    value, a->scenario);
+        ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0,
+                    "one scenario at a time: '%.100s' comes after '%.100s'", value, a->scenario);
         return -1;
       }
       a->scenario = value;
@@ -88,9 +88,9 @@ static int parse(gen_args *a, const ds_command *c, int argc, char **argv, ds_dia
 }
 
 static void put_row(ds_outfile *out, const ds_generated *q, uint64_t id, const char *class_name) {
-  ds_out_printf(out, "{\"id\":\"%llu\",\"arrival_ns\":%lld,\"input_tokens\":%u,\"output_tokens\":%u",
-                (unsigned long long)id, (long long)q->arrival_ns, q->input_tokens,
-                q->output_tokens);
+  ds_out_printf(
+      out, "{\"id\":\"%llu\",\"arrival_ns\":%lld,\"input_tokens\":%u,\"output_tokens\":%u",
+      (unsigned long long)id, (long long)q->arrival_ns, q->input_tokens, q->output_tokens);
   if (q->session > 0)
     ds_out_printf(out, ",\"session\":\"s%llu\",\"turn\":%u", (unsigned long long)q->session,
                   q->turn);

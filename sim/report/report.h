@@ -5,6 +5,7 @@
 
 #include "io/bands.h"
 #include "io/outfile.h"
+#include "report/classes.h"
 #include "report/summary.h"
 #include "study/driver.h"
 
@@ -30,6 +31,7 @@ typedef struct ds_report {
   const ds_warnings *warnings;
   const ds_breaking *breaking; /* NULL: not searched */
   const ds_bands *bands;       /* how far such predictions were off; NULL: not known */
+  const ds_classes *classes;   /* NULL or empty: one workload */
   bool slow; /* the run took too long for a search: say what could be done instead */
   bool colour;
   const char *command; /* what was run, as one would type it again, without output options: dryserve

@@ -212,8 +212,8 @@ static const bad cases[] = {
     BAD("role", "kv_blocks: auto", "role: prefill", "s.yaml:12:11: ", "prefill", "unified", NULL),
     BAD("two pools", "router:", "  - name: other\nrouter:", "s.yaml:13:5: ", "pools has 2 entries",
      "one pool", NULL),
-    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s}", "s.yaml:16:3: ",
-     "clients", "without", NULL),
+    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s}", "s.yaml:16:12: ",
+     "timeouts", "without", NULL),
     /* What does not go together. */
     BAD("heads do not divide", "tensor_parallel: 1", "tensor_parallel: 3", "s.yaml:9:22: ",
      "3 does not divide the 32 attention heads", NULL, NULL),
