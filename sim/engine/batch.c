@@ -33,6 +33,7 @@ ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
   v->phase = DS_PHASE_DECODE;
   v->since = r->v.iteration;
   memcpy(q->ledger, r->ledger, sizeof q->ledger);
+  q->since_ns = r->v.now_ns;
   r->v.n_decoding++;
   r->ctx_sum += v->prompt_tokens + v->emitted;
   if (DS_UNLIKELY(s->reach > 0)) {
@@ -57,6 +58,7 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
     v->blocks = ds_blocks_of(v->computed + gained, s->block_tokens);
   }
   ds_wheel_take(&r->finish, s->link, slot);
+  ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)(r->v.now_ns - q->since_ns), v->computed + gained / 2));
   r->v.n_decoding--;
   v->emitted += gained;
   v->computed += gained;
@@ -101,10 +103,8 @@ static ds_status leave_running(ds_sim *s, ds_replica *r, uint32_t slot) {
 /* Recompute preemption: KV freed, everything it had is computed again when it comes back. */
 ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_req_view *v = &s->view[slot];
-  ds_slot *q = &s->slot[slot];
   DS_TRY(leave_running(s, r, slot));
-  q->kv_run_full = v->computed / s->block_tokens;
-  DS_TRY(ds_kv_give_owned(&r->kv, v->blocks, &q->kv_run, &s->alloc));
+  DS_TRY(ds_cache_give_back(s, r, slot, true));
   r->totals.recomputed_tokens += v->computed;
   v->computed = v->blocks = 0;
   v->reserved = 0;
@@ -118,7 +118,7 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
 ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_req_view *v = &s->view[slot];
   DS_TRY(leave_running(s, r, slot));
-  DS_TRY(ds_kv_give(&r->kv, v->blocks, &s->alloc));
+  DS_TRY(ds_cache_give_back(s, r, slot, false));
   r->v.host_free_blocks -= v->blocks;
   r->swap_blocks += v->blocks;
   v->phase = DS_PHASE_SWAPPED;
@@ -163,32 +163,4 @@ void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot) {
   s->view[v->next].prev = slot;
   s->view[after].next = slot;
   r->v.n_queue++;
-}
-
-/* Blocks that the grants of a plan take back from a run of the free queue. */
-static int64_t taken_back(const ds_sim *s, const ds_plan *p, uint64_t run) {
-  for (uint32_t i = 0; p != NULL && i < p->n_grants; i++) {
-    if (p->grants[i].cached_tokens > 0 && s->slot[p->grants[i].slot].kv_run == run) {
-      return p->grants[i].cached_tokens / s->block_tokens;
-    }
-  }
-  return 0;
-}
-
-uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks) {
-  const ds_sim *s = sim;
-  const ds_slot *q = &s->slot[slot];
-  const ds_req_view *v = &s->view[slot];
-  const ds_kv_pool *kv = &s->replica[q->replica].kv;
-  int64_t left = ds_kv_left(kv, q->kv_run);
-  if (left == 0) return 0;
-  for (uint64_t run = kv->first; run <= q->kv_run && new_blocks > 0; run++) { /* new blocks come off the head */
-    int64_t here = ds_kv_left(kv, run) - taken_back(s, so_far, run);
-    if (run == q->kv_run) left -= here < new_blocks ? here : new_blocks;
-    new_blocks -= here;
-  }
-  int64_t most = (int64_t)(v->prompt_tokens + v->emitted - 1) / s->block_tokens;
-  if (left > q->kv_run_full) left = q->kv_run_full;
-  if (left > most) left = most;
-  return (uint32_t)left * s->block_tokens;
 }

@@ -19,6 +19,7 @@ ds_status ds_closed_hold(ds_sim *s, const ds_request *r, size_t n) {
     uint64_t index = s->n_fed + i;
     s->held[index] = (ds_held){.request = r[i], .first_follower = NOBODY, .next_follower = NOBODY};
     s->arrival_ns[index] = r[i].arrival_ns;
+    DS_TRY(ds_identity_take(s, &s->held[index].request));
   }
   return DS_OK;
 }

@@ -133,7 +133,7 @@ static ds_status new_slot(ds_sim *s, uint32_t *slot) {
   return DS_OK;
 }
 
-static ds_status push_inbox(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
+ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
   if (r->n_inbox == r->cap_inbox) {
     ds_inbox_entry *bigger = ds_alloc_zeroed(&s->alloc, 2 * r->cap_inbox, sizeof *bigger);
     if (bigger == NULL) return DS_E_NOMEM;
@@ -173,6 +173,14 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->kv_run = DS_KV_NO_RUN;
   q->verify_steps = 0;
   q->kv_run_full = q->run_order = q->preemptions = q->cached_tokens = 0;
+  q->identity = q->shared = q->load_to = 0;
+  q->aside_ns = 0;
+  q->look = DS_LOOK_DONE;
+  q->leaf = DS_KV_ROOT;
+  q->part_at = a->span_tokens;
+  q->n_parts = a->n_spans;
+  for (uint32_t i = 0; i < a->n_spans; i++) q->identity += s->part[a->span_tokens + i].blocks;
+  if (s->run.n_tiers > 0 && q->identity > 0) q->look = DS_LOOK_DUE;
   q->output = a->output_tokens;
   q->replica = replica;
   q->last_grant = UINT32_MAX;
@@ -180,7 +188,7 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;
-  DS_TRY(push_inbox(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  DS_TRY(ds_inbox_push(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
   r->outstanding++;
   if (s->route->needs_outstanding && !s->opt.closed_loop) {
     replay(s, replica);

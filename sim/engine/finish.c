@@ -141,6 +141,7 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
     q->piece = NULL;
     q->n_piece = q->cap_piece = 0;
   }
+  ds_identity_free(s, q->part_at, q->n_parts);
   v->next = s->free_slot;
   s->free_slot = slot;
   return s->opt.closed_loop ? ds_closed_finished(s, v->index, finish_ns) : DS_OK;

@@ -38,7 +38,27 @@ static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
   q->scheduled_ns = r->v.now_ns;
   int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before;
   q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
-  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv;
+  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv - q->aside_ns;
+}
+
+static ds_status take_hit(ds_sim *s, ds_replica *r, const ds_grant *g) {
+  if (g->cached_tokens > ds_cached_tokens(s, g->slot, NULL, 0) || g->cached_tokens % s->block_tokens != 0) {
+    return broken(s, g->slot, "claims more cached tokens than the prefix cache holds");
+  }
+  return ds_cache_take_hit(s, r, g->slot, g->cached_tokens);
+}
+
+/* Where something else than age decides what is evicted, hits are safe before anything is handed out. */
+static ds_status take_hits_first(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  for (uint32_t i = 0; i < plan->n_grants; i++) {
+    const ds_grant *g = &plan->grants[i];
+    if (g->slot >= s->n_slots || s->slot[g->slot].replica != r->index) continue; /* complained about later */
+    const ds_req_view *v = &s->view[g->slot];
+    /* What an earlier grant of this plan computes is there only then. */
+    uint32_t now = g->cached_tokens == 0 ? 0 : ds_cached_tokens(s, g->slot, NULL, 0);
+    if (v->phase == DS_PHASE_WAITING && v->computed == 0 && now > 0 && now >= g->cached_tokens) DS_TRY(take_hit(s, r, g));
+  }
+  return DS_OK;
 }
 
 static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
@@ -48,16 +68,9 @@ static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
   ds_running_push(s, r, g->slot);
   DS_TRY(ds_prefilling_insert(s, r, g->slot));
   first_schedule(r, v, q);
-  if (g->cached_tokens > 0) {
-    if (g->cached_tokens > ds_cached_tokens(s, g->slot, NULL, 0) || g->cached_tokens % s->block_tokens != 0) {
-      return broken(s, g->slot, "claims more cached tokens than the prefix cache holds");
-    }
-    v->computed = g->cached_tokens;
-    v->blocks = g->cached_tokens / s->block_tokens;
-    ds_kv_reclaim(&r->kv, q->kv_run, v->blocks);
-    r->totals.recomputed_tokens -= v->computed;
-  }
-  q->kv_run = DS_KV_NO_RUN;
+  if (v->computed == 0 && (g->cached_tokens > 0 || q->kv_run != DS_KV_NO_RUN)) DS_TRY(take_hit(s, r, g));
+  if (v->admitted_before) r->totals.recomputed_tokens -= v->computed;
+  else if (r->v.prefix_cache) ds_cache_count(s, r, g->slot);
   return DS_OK;
 }
 
@@ -108,6 +121,7 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     }
     return DS_OK;
   }
+  if (q->identity > q->shared) DS_TRY(ds_cache_computed(s, r, g->slot, (uint64_t)v->computed + g->tokens));
   double n = (double)g->tokens, c = (double)v->computed;
   shape->prefill_tokens += g->tokens;
   shape->prefill_chunks++;
@@ -209,6 +223,7 @@ static int64_t swap_ns(const ds_sim *s, int64_t blocks) {
 
 ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   if (plan->n_preempt > 0 || !plan->decode_all) DS_TRY(make_way(s, r, plan));
+  if (r->kv.eviction != DS_EVICT_LRU && plan->n_grants > 0) DS_TRY(take_hits_first(s, r, plan));
   int64_t need = r->need[r->phase];
   if (need > r->kv.free_blocks) return broken(s, DS_SLOT_NONE, "decodes with fewer free KV blocks than the batch needs");
   ds_kv_take(&r->kv, need);
@@ -322,11 +337,12 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     }
   } else if (s->overlap && s->reach == 0 && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
     r->v.n_held++;
-    r->held_blocks += v->blocks;
+    if (r->v.prefix_cache) DS_TRY(ds_cache_give_back(s, r, slot, false)); /* others may hold them, too */
+    else r->held_blocks += v->blocks;
     r->held_ctx += v->prompt_tokens + v->emitted;
     r->ctx_sum += v->prompt_tokens + v->emitted;
   } else {
-    DS_TRY(ds_kv_give(&r->kv, v->blocks, &s->alloc));
+    DS_TRY(ds_cache_give_back(s, r, slot, false));
   }
   v->phase = DS_PHASE_DONE;
   if (s->sched->on_finish != NULL) s->sched->on_finish(r->policy, v);
@@ -379,6 +395,7 @@ static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_befo
     if (r->grant_decodes[i]) charge_resumed(r, &s->slot[slot], ledger_before);
     else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens);
     v->computed += r->plan.grants[i].tokens;
+    ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)r->cur.dt_ns, v->computed));
     if (v->computed == v->prompt_tokens + v->emitted) {
       DS_TRY(emit_after_prefill(s, r, slot, r->plan.grants[i].drafts));
     }
@@ -476,5 +493,8 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   }
   r->finish_due = false;
   DS_TRY(end_finished(s, r));
+#ifdef DS_CHECKING
+  ds_cache_check(s, r);
+#endif
   return r->v.n_running == 0 ? end_batch(s, r) : DS_OK;
 }

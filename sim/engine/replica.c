@@ -2,21 +2,90 @@
 /* A replica in time: arrivals enter its queue, it plans, it runs iterations. */
 #include "engine/lists.h"
 
+/* Into the inbox again, in order of time, behind what comes at the same time. */
+static ds_status put_back(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
+  DS_TRY(ds_inbox_push(s, r, e));
+  size_t i = r->n_inbox - 1, mask = r->cap_inbox - 1;
+  for (; i > 0 && r->inbox[(r->inbox_head + i - 1) & mask].time_ns > e.time_ns; i--) {
+    r->inbox[(r->inbox_head + i) & mask] = r->inbox[(r->inbox_head + i - 1) & mask];
+  }
+  r->inbox[(r->inbox_head + i) & mask] = e;
+  return DS_OK;
+}
+
+/* Where a request that was set aside belongs: in order of arrival, unless the policy has an order of its own. */
+static void queue_again(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_req_view *v = &s->view[slot];
+  uint32_t at = r->v.queue_head;
+  if (s->ranked) {
+    ds_queue_insert(s, r, slot);
+    return;
+  }
+  while (at != DS_SLOT_NONE && (s->view[at].arrival_ns < v->arrival_ns ||
+                                (s->view[at].arrival_ns == v->arrival_ns && s->view[at].index < v->index))) {
+    at = s->view[at].next;
+  }
+  if (at == DS_SLOT_NONE || at == r->v.queue_head) {
+    if (at == DS_SLOT_NONE) ds_queue_push_back(s, r, slot);
+    else ds_queue_push_front(s, r, slot);
+    return;
+  }
+  v->next = at;
+  v->prev = s->view[at].prev;
+  s->view[v->prev].next = slot;
+  s->view[at].prev = slot;
+  r->v.n_queue++;
+}
+
+/* The head of the queue is looked up in the tiers once, when its turn comes: what must be loaded is set aside until then. */
+static ds_status look_up_heads(ds_sim *s, ds_replica *r) {
+  while (r->v.n_queue > 0) {
+    uint32_t slot = r->v.queue_head;
+    ds_slot *q = &s->slot[slot];
+    if (q->look != DS_LOOK_DUE || s->view[slot].admitted_before) return DS_OK;
+    int64_t ready_ns, now_ns = r->v.now_ns;
+    bool fits;
+    DS_TRY(ds_tiers_look(s, r, slot, now_ns, &ready_ns, &fits));
+    if (!fits && r->loading_blocks == 0) return DS_OK; /* nor could it be admitted: later */
+    q->look = DS_LOOK_DONE;
+    if (ready_ns == now_ns) return DS_OK;
+    int64_t for_kv = ds_kv_wait_at(r, now_ns) - q->kv_wait_before;
+    q->look = fits ? DS_LOOK_LOADING : DS_LOOK_PUT_OFF;
+    q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
+    q->blame_ns[fits ? DS_CAUSE_KV_LOAD : DS_CAUSE_KV_WAIT] += ready_ns - now_ns;
+    q->aside_ns += for_kv + ready_ns - now_ns;
+    if (fits) r->loading_blocks += q->load_to;
+    ds_queue_remove(s, r, slot);
+    DS_TRY(put_back(s, r, (ds_inbox_entry){ready_ns, slot}));
+  }
+  return DS_OK;
+}
+
 /* What was routed here and has arrived by t enters the queue; called before any plan at or after t. */
-static void deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
+static ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
   while (r->n_inbox > 0) {
     ds_inbox_entry e = r->inbox[r->inbox_head];
-    if (e.time_ns > t_ns) return;
+    if (e.time_ns > t_ns) break;
     r->inbox_head = (r->inbox_head + 1) & (r->cap_inbox - 1);
     r->n_inbox--;
     ds_req_view *v = &s->view[e.slot];
     ds_slot *q = &s->slot[e.slot];
     q->kv_wait_before = ds_kv_wait_at(r, e.time_ns);
+    if (DS_UNLIKELY(q->look == DS_LOOK_LOADING || q->look == DS_LOOK_PUT_OFF)) {
+      if (q->look == DS_LOOK_LOADING) {
+        r->loading_blocks -= q->load_to;
+        DS_TRY(ds_tiers_loaded(s, r, e.slot));
+      }
+      q->look = q->look == DS_LOOK_LOADING ? DS_LOOK_DONE : DS_LOOK_DUE;
+      queue_again(s, r, e.slot);
+      continue;
+    }
     if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
     else ds_queue_push_back(s, r, e.slot);
     if (q->output < r->pending_least) r->pending_least = q->output;
     if (s->sched->on_arrival != NULL) s->sched->on_arrival(r->policy, v);
   }
+  return DS_OK;
 }
 
 static int64_t next_inbox_ns(const ds_replica *r) {
@@ -66,6 +135,10 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.last_end_ns = r->end_ns;
   if (s->speculative) ds_spec_view(s, r);
   blank(&r->plan);
+  if (r->v.prefix_cache) {
+    ds_kv_plan(&r->kv);
+    r->claims_seen = r->leaving_seen = 0;
+  }
   r->plan.preempt += r->n_made_way; /* the log wants all that went at this instant */
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
   r->plan.preempt -= r->n_made_way;
@@ -92,6 +165,7 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
   r->plan_due = false;
   r->wake_ns = DS_TIME_NEVER;
   r->n_made_way = 0;
+  if (DS_UNLIKELY(s->run.n_tiers > 0)) DS_TRY(look_up_heads(s, r));
   if (r->v.n_queue == 0 && r->v.n_running == 0 && r->v.n_swapped == 0) {
     r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
     r->kv_blocked = false;
@@ -136,7 +210,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   int64_t t = ds_replica_next_ns(s, r);
   if (t >= until_ns) return DS_OK;
   r->v.now_ns = t;
-  deliver(s, r, t);
+  DS_TRY(deliver(s, r, t));
   *did = true;
   return plan_now(s, r, until_ns);
 }

@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "engine/sim.h"
 #include "engine/wheel.h"
-#include "kv/pool.h"
+#include "kv/prefix.h"
 #include "metric/maxgap.h"
 
 /* Time of decoding requests by cause, summed over a replica's iterations; differences give a request's share. */
@@ -33,6 +33,12 @@ typedef struct ds_slot {
   int64_t blame_ns[DS_CAUSE_N];
   uint64_t kv_run;        /* its blocks in the free queue after a preemption */
   uint32_t kv_run_full;   /* how many of them were full */
+  uint32_t part_at, n_parts, identity; /* what its tokens are: a list in ds_sim.part, and how many blocks that says */
+  uint32_t shared, leaf;  /* so many of its first blocks are in the prefix index; the last run of its path there */
+  int64_t aside_ns;       /* how long it was set aside, or waited before that, with the cause noted already */
+  uint32_t load_to;       /* blocks that a load will bring it to */
+  uint8_t look;           /* in the tiers: DS_LOOK_... */
+  int64_t since_ns;       /* when its stretch of decoding began */
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
@@ -42,6 +48,8 @@ typedef struct ds_slot {
   ds_piece *piece;
   size_t n_piece, cap_piece;
 } ds_slot;
+
+enum { DS_LOOK_DONE, DS_LOOK_DUE, DS_LOOK_LOADING, DS_LOOK_PUT_OFF }; /* put off: until another load is over */
 
 typedef struct ds_held { /* a request of a closed loop */
   ds_request request;
@@ -119,9 +127,21 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx, work_near;
+  int64_t loading_blocks; /* that loads under way will bring */
+  uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
   void *policy;
 } ds_replica;
+
+typedef struct ds_tier_store { /* one store of a tier, and the link to it */
+  ds_kv_pool pool;
+  int64_t free_at_ns; /* the link, of what was asked so far */
+} ds_tier_store;
+typedef struct ds_tier_state {
+  int64_t blocks, block_ns; /* of a store; time to load a block */
+  int64_t replicas, n;      /* that share a store; stores */
+  ds_tier_store *store;
+} ds_tier_state;
 
 struct ds_sim {
   ds_run run;
@@ -158,6 +178,12 @@ struct ds_sim {
   ds_wheel_link *link;
   size_t cap_link, cap_view, cap_slots, n_slots;
   uint32_t free_slot;    /* list through view.next */
+  ds_tier_state tier[DS_TIERS_MAX];
+  /* prefix cache: identities of requests fed and not finished */
+  bool use_index;
+  ds_kv_part *part, *part_scratch;
+  size_t n_part, cap_part, cap_part_scratch;
+  uint32_t free_parts[32]; /* by power of two: 1 + place of the first free list */
   /* closed loop: every request by index, when each arrived, and who is on its way */
   ds_held *held;
   int64_t *arrival_ns;
@@ -210,6 +236,9 @@ void ds_prefilling_remove(ds_replica *r, uint32_t slot);
 ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
+/* cache.c: the prefix cache */
+ds_status ds_identity_take(ds_sim *s, ds_request *r);
+void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n);
 ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
 void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);
@@ -226,12 +255,28 @@ ds_status ds_overlap_drop(ds_sim *s, ds_replica *r);
 void ds_spec_view(const ds_sim *s, ds_replica *r);
 void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape); /* decode rows of an iteration with drafts */
 ds_status ds_spec_verify(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts, uint32_t *extra);
+uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks, uint32_t *held_tokens);
+int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far);
+ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);
+void ds_cache_count(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_cache_computed(ds_sim *s, ds_replica *r, uint32_t slot, uint64_t tokens); /* so many tokens have KV now */
+ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes_back);
+/* tier.c: memory behind the replica's own */
+ds_status ds_tiers_init(ds_sim *s, ds_error *err);
+void ds_tiers_free(ds_sim *s);
+ds_status ds_tiers_keep(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, int64_t *ready_ns, bool *fits);
+ds_status ds_tiers_loaded(ds_sim *s, ds_replica *r, uint32_t slot);
+#ifdef DS_CHECKING
+void ds_cache_check(const ds_sim *s, const ds_replica *r);
+#endif
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
 void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
+ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
 void ds_route_init(ds_sim *s);
 ds_status ds_route_pending(ds_sim *s);
 ds_status ds_route_request(ds_sim *s, const ds_request *a, uint64_t index);

@@ -6,6 +6,7 @@
 #include "base/wide.h"
 #include "cost/memory.h"
 #include "cost/price.h"
+#include "kv/cache_stats.h"
 #include "metric/gaps.h"
 #include "metric/seconds.h"
 
@@ -36,6 +37,19 @@ typedef struct ds_spec_totals {
   uint64_t accepted_at[DS_DRAFTS_MAX]; /* by position: proposals that were accepted up to here */
 } ds_spec_totals;
 
+typedef struct ds_cache_totals { /* the prefix cache; prompts count when first admitted */
+  uint64_t asked_tokens, asked_blocks, asked_requests; /* blocks: whole ones */
+  uint64_t hit_tokens, hit_blocks, hit_requests;
+  ds_kv_stats blocks;
+  int64_t resident_blocks; /* in the index at the end */
+} ds_cache_totals;
+
+typedef struct ds_tier_totals {
+  uint64_t loads, loaded_blocks, stored_blocks;
+  uint64_t recomputed_blocks; /* there, but computed again because that was faster */
+  int64_t load_ns;
+} ds_tier_totals;
+
 typedef struct ds_replica_totals {
   uint64_t iterations, decode_iterations, leased_iterations, leases;
   uint64_t prefill_tokens, decode_tokens, recomputed_tokens, preemptions;
@@ -43,7 +57,10 @@ typedef struct ds_replica_totals {
   int64_t last_end_ns;
   ds_wide batch_ns;         /* integral of running rows over busy time */
   ds_wide kv_block_ns;      /* integral of used blocks over busy time */
+  ds_wide token_ns;         /* integral of tokens with KV of running requests, taken to grow evenly while they decode */
   int64_t kv_peak_blocks;
+  ds_cache_totals cache;
+  ds_tier_totals tier[DS_TIERS_MAX];
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
@@ -71,6 +88,7 @@ typedef struct ds_result {
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
   ds_spec_totals speculation;
   uint64_t wasted_decode_slots;
+  uint64_t identified; /* requests that said what their tokens are, so that they may share */
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;

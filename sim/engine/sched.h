@@ -72,6 +72,13 @@ typedef struct ds_sched_view {
   /* Tokens of a waiting request that the prefix cache will still hold, whole blocks, at most known - 1, once the
    * grants of `so_far` have taken their cached tokens back and `new_blocks` other blocks have been handed out. */
   uint32_t (*cached_tokens)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks);
+  /* The same, and how many of those tokens lie in blocks that somebody holds (or will, by so_far): these cost no free
+   * block, the others one each. */
+  uint32_t (*cached_hit)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks,
+                         uint32_t *held_tokens);
+  /* Blocks that become free when this running request is preempted after those that `so_far` preempts: not those that
+   * others hold, too. ds_view_freed. */
+  int64_t (*freed)(const void *engine, uint32_t slot, const struct ds_plan *so_far);
   const void *engine;
 } ds_sched_view;
 
@@ -127,6 +134,11 @@ static inline uint32_t ds_view_blocks(const ds_sched_view *v, uint32_t slot) {
   const ds_req_view *r = &v->req[slot];
   if (r->phase != DS_PHASE_DECODE || r->reserved) return r->blocks;
   return (ds_view_computed(v, slot) + v->block_tokens - 1) / v->block_tokens;
+}
+
+/* Blocks that preempting this one frees, after those that `so_far` preempts. */
+static inline int64_t ds_view_freed(const ds_sched_view *v, uint32_t slot, const ds_plan *so_far) {
+  return v->prefix_cache ? v->freed(v->engine, slot, so_far) : ds_view_blocks(v, slot);
 }
 
 typedef struct ds_sched_ops {

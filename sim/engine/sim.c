@@ -37,6 +37,8 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->v.config = s->run.pool.scheduler_config.bytes;
   r->v.prefix_cache = s->run.pool.prefix_cache && !s->unlimited;
   r->v.cached_tokens = ds_cached_tokens;
+  r->v.cached_hit = ds_cached_hit;
+  r->v.freed = ds_cache_freed;
   r->v.engine = s;
   ds_wheel_init(&r->finish);
   r->wake_ns = DS_TIME_NEVER;
@@ -51,7 +53,7 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->cap_inbox = 64;
   r->inbox = ds_alloc_zeroed(&s->alloc, r->cap_inbox, sizeof *r->inbox);
   if (r->inbox == NULL) return DS_E_NOMEM;
-  DS_TRY(ds_kv_init(&r->kv, s->total_blocks, r->v.prefix_cache, &s->alloc));
+  DS_TRY(ds_kv_init(&r->kv, s->total_blocks, r->v.prefix_cache, s->run.pool.eviction, &s->alloc));
   if (s->sched->state_bytes > 0) {
     r->policy = ds_alloc_zeroed(&s->alloc, 1, s->sched->state_bytes);
     if (r->policy == NULL) return DS_E_NOMEM;
@@ -80,6 +82,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
   if (s->run.cost_tier != DS_COST_LINEAR) DS_TRY(ds_memory_footprint(&s->run, &s->result.memory, err));
   else s->result.memory.kv_blocks = pool->kv_blocks;
   s->total_blocks = s->unlimited ? DS_KV_UNLIMITED : pool->kv_blocks > 0 ? pool->kv_blocks : s->result.memory.kv_blocks;
+  s->use_index = pool->prefix_cache && !s->unlimited && !s->sched->reserves;
   if (s->total_blocks <= 0) return ds_error_begin(err, DS_E_INPUT, "no memory is left for the KV cache");
   int64_t tokens = pool->max_num_batched_tokens > 0 ? pool->max_num_batched_tokens : 8192;
   int64_t seqs = pool->max_num_seqs > 0 ? pool->max_num_seqs : 256;
@@ -120,6 +123,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
       s->itl.bucket == NULL) {
     return DS_E_NOMEM;
   }
+  if (s->use_index) DS_TRY(ds_tiers_init(s, err));
   s->itl.exact = true;
   s->seconds.last = -1;
   s->free_slot = DS_SLOT_NONE;
@@ -180,6 +184,7 @@ void ds_sim_free(ds_sim *s) {
   for (size_t i = 0; i < s->n_slots; i++) {
     ds_alloc_free(&a, s->slot[i].piece, s->slot[i].cap_piece, sizeof *s->slot[i].piece);
   }
+  if (s->use_index) ds_tiers_free(s);
   if (s->pricer != NULL) ds_pricer_free(s->pricer);
   ds_heap_free(&s->due, &a);
   ds_heap_free(&s->released, &a);
@@ -195,6 +200,8 @@ void ds_sim_free(ds_sim *s) {
   ds_alloc_free(&a, s->link, s->cap_link, sizeof *s->link);
   ds_alloc_free(&a, s->slot, s->cap_slots, sizeof *s->slot);
   ds_alloc_free(&a, s->pending, s->cap_pending, sizeof *s->pending);
+  ds_alloc_free(&a, s->part, s->cap_part, sizeof *s->part);
+  ds_alloc_free(&a, s->part_scratch, s->cap_part_scratch, sizeof *s->part_scratch);
   ds_alloc_free(&a, s->ttft_ns, s->cap_ttft, sizeof *s->ttft_ns);
   ds_alloc_free(&a, s->e2e_ns, s->cap_e2e, sizeof *s->e2e_ns);
   ds_alloc_free(&a, s->queue_ns, s->cap_queue, sizeof *s->queue_ns);
@@ -284,9 +291,15 @@ ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
       return DS_E_STATE;
     }
     s->result.last_arrival_ns = r[i].arrival_ns;
+    s->result.identified += r[i].n_spans > 0;
   }
   if (!s->opt.closed_loop) {
     memcpy(s->pending + s->n_pending, r, n * sizeof *r);
+    for (size_t i = 0; i < n; i++) {
+      ds_request *p = &s->pending[s->n_pending + i];
+      if (DS_UNLIKELY(p->n_spans > 0) && ds_identity_take(s, p) != DS_OK) return ds_error_begin(err, DS_E_NOMEM, "out of memory");
+      p->spans = NULL;
+    }
     s->n_pending += n;
   }
   s->n_fed += n;
@@ -320,6 +333,8 @@ static void finalise(ds_sim *s) {
     ds_replica *r = &s->replica[i];
     ds_replica_totals *t = &s->totals[i];
     *t = r->totals;
+    t->cache.blocks = r->kv.stats;
+    t->cache.resident_blocks = r->kv.shared_free;
     t->iterations = r->v.iteration;
     t->last_end_ns = r->v.now_ns;
     memcpy(t->part_ns, r->ledger, sizeof t->part_ns);

@@ -11,6 +11,7 @@
 #include "engine/result.h"
 #include "engine/route.h"
 #include "engine/sched.h"
+#include "kv/span.h"
 
 typedef struct ds_request {
   int64_t arrival_ns;
@@ -19,7 +20,10 @@ typedef struct ds_request {
   int32_t priority;
   uint64_t after;   /* 0, or 1 + the index of the request that must be finished first: arrival_ns is then the earliest */
   int64_t think_ns; /* pause between that (or, under a concurrency cap, a free seat) and this arrival */
-  uint32_t tenant;  /* a number that tells tenants apart; 0: nobody is named */
+  const ds_span *spans; /* what its tokens are (kv/span.h); NULL: its own. Read by ds_sim_feed, which copies them */
+  uint32_t n_spans;
+  uint32_t span_tokens; /* how many of its first tokens they speak for: at most input + output; 0: as many as they hold */
+  uint32_t tenant;  /* numbered from 1 in order of appearance; 0: nobody is named */
 } ds_request;
 
 typedef struct ds_sim_options {
@@ -51,6 +55,9 @@ typedef struct ds_sim ds_sim;
 ds_status ds_sim_new(const ds_run *run, const ds_sched_ops *sched, const ds_route_ops *route, const ds_sim_options *opt,
                      const ds_alloc *a, ds_sim **out, ds_error *err);
 void ds_sim_free(ds_sim *s);
+
+/* Before the first feed: every replica has seen these requests, in this order, and done with them. */
+ds_status ds_sim_warm(ds_sim *s, const ds_request *r, size_t n, ds_error *err);
 
 /* Append requests, arrival_ns non-decreasing over all calls. DS_E_INPUT (err->request says which) when one can never
  * run: larger than the KV pool, than max_model_len, or refused by the policy. */

@@ -11,7 +11,7 @@
 
 static const char *const top_keys[] = {"scenario", "title", "model",  "weights", "expert_weights",
                                        "kv_cache", "pools", "router", "workload",
-                                       "slo",      "cost",  "seed"};
+                                       "slo",      "cost",  "seed",   "tiers"};
 static const ds_later top_later[] = {
     {"workloads", NULL, "several workloads at once"},
     {"admission", NULL, "admission control"},
@@ -21,7 +21,6 @@ static const ds_later top_later[] = {
     {"autoscale", NULL, "autoscaling"},
     {"faults", NULL, "faults"},
     {"maintenance", NULL, "maintenance"},
-    {"tiers", NULL, "KV tiers"},
     {"prices", NULL, "price lists (a hardware card's price counts)"},
     {"stop", NULL, "limits on the simulation"},
 };
@@ -211,7 +210,8 @@ static bool read_all(ds_reader *r) {
       !read_version(r) || !read_title(r) || !ds_read_cost(r, cost, false) || !read_model(r) ||
       !read_formats(r) || !read_pools(r) || !read_router(r) ||
       !ds_read_workload(r, ds_node_get(root, "workload")) || !ds_read_replay(r) ||
-      !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r))
+      !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r) ||
+      !ds_read_tiers(r, ds_node_get(root, "tiers")))
     return false;
   ds_error err = {DS_OK, -1, ""};
   return ds_run_validate(&r->s->run, &err) == DS_OK || ds_scenario_complain(r->s, &err, r->d);
@@ -268,7 +268,12 @@ void ds_scenario_free(ds_scenario *s) {
   free(s->settings);
   free(s->replay_first);
   free(s->replay_accepted);
-  for (size_t i = 0; i < s->workload.n_inline; ++i) free(s->workload.inline_ids[i]);
+  for (size_t i = 0; i < s->workload.n_inline; ++i) {
+    free(s->workload.inline_ids[i]);
+    if (s->workload.inline_notes) free(s->workload.inline_notes[i]);
+  }
+  free(s->workload.inline_notes);
+  ds_span_room_free(&s->workload.inline_spans);
   free(s->workload.inline_ids);
   free(s->workload.inline_requests);
   memset(s, 0, sizeof *s);

@@ -6,6 +6,7 @@
 
 #include "engine/sim.h"
 #include "io/diag.h"
+#include "io/span_room.h"
 
 typedef enum ds_workload_kind {
   DS_WORKLOAD_TRACE,
@@ -57,6 +58,8 @@ typedef struct ds_workload {
   /* inline */
   ds_request *inline_requests; /* sorted by arrival (stable); owned */
   char **inline_ids;           /* owned; NULL entries when unnamed */
+  char **inline_notes;         /* owned; what the scenario says of their tokens, or NULL */
+  ds_span_room inline_spans;   /* owned */
   size_t n_inline;
   /* all */
   char class_name[DS_NAME_MAX];

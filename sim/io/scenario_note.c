@@ -49,7 +49,7 @@ static bool note(ds_reader *r, const char *key, const ds_node *from, const char 
 
 bool ds_note(ds_reader *r, const char *key, const ds_node *from, const char *why, const char *fmt,
              ...) {
-  char value[512];
+  char value[7000]; /* a request with its block ids */
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(value, sizeof value, fmt, ap);

@@ -28,10 +28,9 @@ static const char *const pool_keys[] = {"name",
                                         "two_batch_overlap",
                                         "redundant_experts",
                                         "attention_8bit",
-                                        "speculative"};
-static const ds_later pool_later[] = {
-    {"initial_cache", "empty", "a cache that is warm at the start"},
-};
+                                        "speculative",
+                                        "cache_eviction",
+                                        "initial_cache"};
 
 bool ds_is_pool_key(const char *key) {
   size_t i = 0;
@@ -226,6 +225,30 @@ static int64_t usual_block(const ds_reader *r) {
   return strcmp(r->s->sched->name, "trtllm") == 0 ? 32 : 16;
 }
 
+/* What is only said where there is a prefix cache that it can be about. */
+static bool read_cache(ds_reader *r, const ds_node *pool) {
+  static const char *const evictions[] = {"lru", "lfu", "fifo"}, *const initial[] = {"empty", "warm"};
+  static const char *const about[] = {"cache_eviction", "initial_cache"};
+  ds_pool *p = &r->s->run.pool;
+  size_t eviction, warm;
+  bool none = !p->prefix_cache || r->s->sched->reserves;
+  for (size_t i = 0; i < LEN(about); ++i) {
+    const ds_node *n = ds_node_get(pool, about[i]);
+    if (!n || !none || word_is(n, "empty") || word_is(n, "lru")) continue;
+    ds_complain(r->d, n, "%s is %.20s without a prefix cache", ds_name(r, about[i]),
+                n->kind == DS_NODE_SCALAR ? n->text : "no word");
+    ds_diag_expected(r->d, "prefix_cache: true, and a scheduler that uses it, such as vllm-v1");
+    return false;
+  }
+  if (ds_node_get(pool, "cache_eviction") || r->s->run.pool.prefix_cache) {
+    if (!ds_opt_choice(r, pool, "cache_eviction", evictions, LEN(evictions), 0, &eviction)) return false;
+    p->eviction = (ds_eviction)eviction;
+  }
+  if (!ds_opt_choice(r, pool, "initial_cache", initial, LEN(initial), 0, &warm)) return false;
+  p->warm_cache = warm == 1;
+  return true;
+}
+
 static bool read_kv(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
   /* vLLM's V1 engine has its prefix cache on unless told otherwise; the others have it off or have
@@ -234,8 +257,7 @@ static bool read_kv(ds_reader *r, const ds_node *pool) {
   return read_max_model_len(r, pool) && read_kv_blocks(r, pool) &&
          ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, usual_block(r), &p->kv_block_tokens) &&
          ds_opt_number(r, pool, "gpu_memory_utilization", 0.01, 1, 0.90, &p->memory_utilization) &&
-         ds_opt_bool(r, pool, "prefix_cache", cached, &p->prefix_cache) &&
-         ds_note(r, "initial_cache", ds_node_get(pool, "initial_cache"), "default", "empty");
+         ds_opt_bool(r, pool, "prefix_cache", cached, &p->prefix_cache) && read_cache(r, pool);
 }
 
 /* --- pool ---------------------------------------------------------------------------------- */
@@ -290,7 +312,7 @@ bool ds_read_pool(ds_reader *r, const ds_node *pool) {
   size_t role;
   if (!ds_want_map(pool, "an entry of pools", r->d) || !read_name(r, pool, p->name)) return false;
   snprintf(r->prefix, sizeof r->prefix, "pools.%s", p->name);
-  if (!ds_section(r, pool, pool_keys, LEN(pool_keys), pool_later, LEN(pool_later)) ||
+  if (!ds_section(r, pool, pool_keys, LEN(pool_keys), NULL, 0) ||
       !find_scheduler(r, pool) ||
       !ds_note(r, "name", ds_node_get(pool, "name"), "default", "%s", p->name) ||
       !ds_opt_choice(r, pool, "role", roles, LEN(roles), 0, &role))

@@ -77,6 +77,7 @@ bool ds_read_replay(ds_reader *r); /* after the workload, whose ids it may name 
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
 bool ds_read_slo(ds_reader *r, const ds_node *slo);
+bool ds_read_tiers(ds_reader *r, const ds_node *tiers); /* after the pools */
 bool ds_read_cost(ds_reader *r, const ds_node *cost, bool note);
 
 #endif

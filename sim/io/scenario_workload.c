@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dist.h"
+#include "io/span_ids.h"
 #include "io/scenario_read.h"
 
 #define LEN(a)     (sizeof(a) / sizeof((a)[0]))
@@ -293,16 +294,14 @@ static bool read_generate(ds_reader *r, const ds_node *generate, ds_workload *w)
 /* --- requests ------------------------------------------------------------------------------ */
 
 static const char *const request_keys[] = {
-    "id", "arrival_ns", "arrival", "input_tokens", "output_tokens", "max_tokens", "priority",
+    "id",         "arrival_ns", "arrival",      "input_tokens", "output_tokens",
+    "max_tokens", "priority",   "block_tokens", "blocks",       "prefix",
     "tenant"};
 static const ds_later request_later[] = {
     {"session", NULL, "sessions"},
     {"turn", NULL, "sessions"},
     {"think_ns", NULL, "sessions"},
     {"class", NULL, "a class per request"},
-    {"block_tokens", NULL, "shared prefixes"},
-    {"blocks", NULL, "shared prefixes"},
-    {"prefix", NULL, "shared prefixes"},
 };
 
 static bool want_tokens(ds_reader *r, const ds_node *map, const char *key, uint32_t *out) {
@@ -311,6 +310,84 @@ static bool want_tokens(ds_reader *r, const ds_node *map, const char *key, uint3
   if (!n) return missing(r, map, key, "a count of at least 1");
   if (!ds_want_integer(n, ds_name(r, key), 1, TOKENS_MAX, &v, r->d)) return false;
   *out = (uint32_t)v;
+  return true;
+}
+
+#define INLINE_BLOCKS_MAX 256 /* more belong into a trace file */
+
+static bool want_id(ds_reader *r, const ds_node *n, uint64_t *out) {
+  uint64_t v = 0;
+  bool good = n->kind == DS_NODE_SCALAR && !n->quoted && n->text[0] != '\0';
+  for (const char *s = good ? n->text : ""; *s && good; ++s) {
+    uint64_t digit = (uint64_t)(*s - '0');
+    good = *s >= '0' && *s <= '9' && v <= (UINT64_MAX - digit) / 10;
+    v = v * 10 + digit;
+  }
+  *out = v;
+  if (good) return true;
+  ds_complain(r->d, n, "%s holds what is no block id", ds_name(r, "blocks"));
+  ds_diag_expected(r->d, "whole numbers from 0 to 18446744073709551615");
+  return false;
+}
+
+/* What its tokens are. The note says it as the scenario does. */
+static bool read_identity(ds_reader *r, const ds_node *map, ds_workload *w, ds_request *q,
+                          char **noted) {
+  const ds_node *size = ds_node_get(map, "block_tokens"), *blocks = ds_node_get(map, "blocks"),
+                *prefix = ds_node_get(map, "prefix");
+  ds_span span[INLINE_BLOCKS_MAX];
+  uint64_t id[INLINE_BLOCKS_MAX];
+  char note[INLINE_BLOCKS_MAX * 22 + 300];
+  int64_t tokens = 0;
+  size_t n = 0, used = 0;
+  note[0] = '\0';
+  if (size && !ds_want_integer(size, ds_name(r, "block_tokens"), 1, 1 << 20, &tokens, r->d))
+    return false;
+  if (blocks) {
+    if (!ds_want_list(blocks, ds_name(r, "blocks"), r->d)) return false;
+    if (!size) return missing(r, map, "block_tokens", "how many tokens a block has, beside blocks");
+    size_t most = ds_spans_most_ids((uint32_t)tokens, q->input_tokens, q->output_tokens);
+    if (blocks->n > most || blocks->n > INLINE_BLOCKS_MAX) {
+      ds_complain(r->d, blocks, "%s has %zu blocks", ds_name(r, "blocks"), blocks->n);
+      ds_diag_expected(r->d, "at most %zu, as many as the tokens fill; %d here, more in a trace",
+                       most, INLINE_BLOCKS_MAX);
+      return false;
+    }
+    used += (size_t)snprintf(note, sizeof note, ", block_tokens: %d, blocks: [", (int)tokens);
+    for (const ds_node *b = blocks->first; b; b = b->next) {
+      if (!want_id(r, b, &id[n])) return false;
+      used += (size_t)snprintf(note + used, sizeof note - used, "%s%llu", n ? ", " : "",
+                               (unsigned long long)id[n]);
+      n++;
+    }
+    snprintf(note + used, sizeof note - used, "]");
+    q->n_spans = ds_spans_of_ids(id, n, (uint32_t)tokens, 0, q->input_tokens, q->output_tokens, span);
+  }
+  if (prefix && (!ds_want_list(prefix, ds_name(r, "prefix"), r->d))) return false;
+  if (prefix) {
+    char name[200];
+    int64_t of_prefix;
+    if (prefix->n != 2) {
+      ds_complain(r->d, prefix, "%s has %zu entries", ds_name(r, "prefix"), prefix->n);
+      ds_diag_expected(r->d, "[name, tokens]");
+      return false;
+    }
+    if (!ds_want_text(prefix->first, ds_name(r, "prefix"), name, sizeof name, r->d) ||
+        !ds_want_integer(prefix->last, ds_name(r, "prefix"), 0, TOKENS_MAX, &of_prefix, r->d))
+      return false;
+    if (!blocks) {
+      snprintf(note, sizeof note, ", prefix: [\"%s\", %lld]", name, (long long)of_prefix);
+      q->n_spans = ds_spans_of_prefix(name, strlen(name), (uint32_t)of_prefix, q->input_tokens,
+                                      q->output_tokens, span);
+    }
+  }
+  if (note[0] == '\0') return true;
+  *noted = malloc(strlen(note) + 1);
+  q->spans = span;
+  if (!*noted || !ds_span_keep(&w->inline_spans, &q->spans, q->n_spans))
+    return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  memcpy(*noted, note, strlen(note) + 1);
+  if (q->n_spans == 0) q->spans = NULL;
   return true;
 }
 
@@ -373,31 +450,62 @@ static void sort_arrivals(const ds_request *q, size_t *order, size_t *scratch, s
 static bool sort_requests(ds_reader *r, ds_workload *w) {
   size_t n = w->n_inline, *order = malloc(2 * n * sizeof *order);
   ds_request *q = calloc(n, sizeof *q);
-  char **ids = calloc(n, sizeof *ids);
-  bool ok = order && q && ids;
+  char **ids = calloc(n, sizeof *ids), **notes = calloc(n, sizeof *notes);
+  bool ok = order && q && ids && notes;
   if (ok) {
     for (size_t i = 0; i < n; ++i) order[i] = i;
     sort_arrivals(w->inline_requests, order, order + n, n);
     for (size_t i = 0; i < n; ++i) {
       q[i] = w->inline_requests[order[i]];
       ids[i] = w->inline_ids[order[i]];
+      notes[i] = w->inline_notes[order[i]];
     }
     memcpy(w->inline_requests, q, n * sizeof *q);
     memcpy(w->inline_ids, ids, n * sizeof *ids);
+    memcpy(w->inline_notes, notes, n * sizeof *notes);
   } else {
     ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
   }
   free(order);
   free(q);
   free(ids);
+  free(notes);
   return ok;
+}
+
+/* SHA-256 of the requests' values, and of what is said of their tokens. */
+static bool hash_requests(ds_reader *r, const ds_workload *w, char hash[65]) {
+  typedef struct values {
+    int64_t arrival_ns;
+    uint32_t input_tokens, output_tokens, max_tokens;
+    int32_t priority;
+    uint64_t after;
+    int64_t think_ns;
+  } values;
+  size_t bytes = w->n_inline * sizeof(values), at = bytes;
+  for (size_t i = 0; i < w->n_inline; ++i)
+    if (w->inline_notes[i]) bytes += strlen(w->inline_notes[i]) + 1;
+  char *all = malloc(bytes);
+  if (!all) return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  for (size_t i = 0; i < w->n_inline; ++i) {
+    const ds_request *q = &w->inline_requests[i];
+    values v = {q->arrival_ns, q->input_tokens, q->output_tokens, q->max_tokens,
+                q->priority,   q->after,        q->think_ns};
+    memcpy(all + i * sizeof v, &v, sizeof v);
+    if (!w->inline_notes[i]) continue;
+    memcpy(all + at, w->inline_notes[i], strlen(w->inline_notes[i]) + 1);
+    at += strlen(w->inline_notes[i]) + 1;
+  }
+  ds_sha256_hex(all, bytes, hash);
+  free(all);
+  return true;
 }
 
 /* Beyond so many requests the settings name their number and hash instead of each. */
 #define NOTED_REQUESTS 1000
 
 static bool note_one(ds_reader *r, const ds_node *from, const ds_request *q, const char *id,
-                     size_t i) {
+                     const char *identity, size_t i) {
   char key[32], name[300] = "", cap[40] = "", priority[40] = "", tenant[40] = "", quoted[520];
   size_t m = 0;
   for (const char *s = id ? id : ""; *s && m + 3 < sizeof quoted; ++s) {
@@ -410,9 +518,9 @@ static bool note_one(ds_reader *r, const ds_node *from, const ds_request *q, con
   if (q->priority != 0) snprintf(priority, sizeof priority, ", priority: %d", (int)q->priority);
   if (q->tenant != 0) snprintf(tenant, sizeof tenant, ", tenant: %u", q->tenant);
   snprintf(key, sizeof key, "requests.%zu", i);
-  return ds_note(r, key, from, "",
-                 "{%sarrival_ns: %lld, input_tokens: %u, output_tokens: %u%s%s%s}", name,
-                 (long long)q->arrival_ns, q->input_tokens, q->output_tokens, cap, priority, tenant);
+  return ds_note(r, key, from, "", "{%sarrival_ns: %lld, input_tokens: %u, output_tokens: %u%s%s%s%s}",
+                 name, (long long)q->arrival_ns, q->input_tokens, q->output_tokens, cap, priority, tenant,
+                 identity ? identity : "");
 }
 
 static bool note_requests(ds_reader *r, const ds_node *list, const ds_workload *w) {
@@ -420,11 +528,12 @@ static bool note_requests(ds_reader *r, const ds_node *list, const ds_workload *
   size_t i = 0;
   enter(r, "");
   if (w->n_inline > NOTED_REQUESTS) {
-    ds_sha256_hex(w->inline_requests, w->n_inline * sizeof *w->inline_requests, hash);
-    return ds_note(r, "requests", list, "", "%zu requests with SHA-256 %s", w->n_inline, hash);
+    return hash_requests(r, w, hash) &&
+           ds_note(r, "requests", list, "", "%zu requests with SHA-256 %s", w->n_inline, hash);
   }
   for (; i < w->n_inline; ++i)
-    if (!note_one(r, list, &w->inline_requests[i], w->inline_ids[i], i)) return false;
+    if (!note_one(r, list, &w->inline_requests[i], w->inline_ids[i], w->inline_notes[i], i))
+      return false;
   return true;
 }
 
@@ -439,12 +548,15 @@ static bool read_requests(ds_reader *r, const ds_node *list, ds_workload *w) {
   }
   w->inline_requests = calloc(list->n, sizeof *w->inline_requests);
   w->inline_ids = calloc(list->n, sizeof *w->inline_ids);
-  if (!w->inline_requests || !w->inline_ids)
+  w->inline_notes = calloc(list->n, sizeof *w->inline_notes);
+  if (!w->inline_requests || !w->inline_ids || !w->inline_notes)
     return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
   w->n_inline = list->n;
   for (const ds_node *n = list->first; n; n = n->next, ++i) {
     snprintf(r->prefix, sizeof r->prefix, "workload.requests.%zu", i);
-    if (!read_one(r, n, &w->inline_requests[i], &w->inline_ids[i])) return false;
+    if (!read_one(r, n, &w->inline_requests[i], &w->inline_ids[i]) ||
+        !read_identity(r, n, w, &w->inline_requests[i], &w->inline_notes[i]))
+      return false;
   }
   return sort_requests(r, w) && note_requests(r, list, w);
 }

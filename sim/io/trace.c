@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/span_room.h"
 #include "io/trace_source.h"
 
 #define BATCH         256
@@ -43,6 +44,7 @@ struct ds_trace {
   uint64_t lines_known; /* requests whose line the runs tell */
   bool lines_lost;
   char number[24];
+  ds_span_room spans; /* of the requests handed out last; when sorting, of all */
 };
 
 static const char *file_of(const ds_trace *t) { return t->input != NULL ? t->input->name : NULL; }
@@ -212,7 +214,9 @@ static bool read_all(ds_trace *t, ds_diag *d) {
       if (v == LEAVE_OUT) continue;
       if (!grow((void **)&t->all, &t->all_room, t->all_n, sizeof *t->all))
         return out_of_memory(t, d);
-      t->all[t->all_n++] = *r;
+      t->all[t->all_n] = *r;
+      if (!ds_span_keep(&t->spans, &t->all[t->all_n].spans, r->n_spans)) return out_of_memory(t, d);
+      t->all_n++;
     }
   }
   if (t->all_n > 0) qsort(t->all, t->all_n, sizeof *t->all, by_time);
@@ -293,7 +297,11 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .output_tokens = r->output_tokens,
                       .max_tokens = cap_of(&t->w, r),
                       .priority = r->priority,
-                      .tenant = r->tenant};
+                      .tenant = r->tenant,
+                      .spans = r->spans,
+                      .n_spans = r->n_spans};
+  if (DS_UNLIKELY(r->n_spans > 0) && !t->sort && !ds_span_keep(&t->spans, &out->spans, r->n_spans))
+    return out_of_memory(t, d);
   *taken = true;
   return keep_names(t, r, d);
 }
@@ -367,6 +375,7 @@ bool ds_trace_read(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d
   *n = 0;
   if (t->failed)
     return ds_diag_set(d, DS_EXIT_RUNTIME, file_of(t), 0, 0, "read again after an error");
+  if (!t->sort) ds_span_forget(&t->spans);
   bool good = read_on(t, r, cap, n, d);
   if (good && cap > 0 && *n == 0 && t->report.kept == 0) good = nothing_left(t, d);
   if (!good) {
@@ -411,6 +420,7 @@ void ds_trace_close(ds_trace *t) {
   free(t->all);
   free(t->ids);
   free(t->runs);
+  ds_span_room_free(&t->spans);
   free(t);
 }
 

@@ -13,7 +13,8 @@ typedef struct ds_trace_report { /* rows_read = kept + the rest */
 
 /* Open w (trace, generate or inline) as one stream of requests in order of arrival. */
 bool ds_trace_open(const ds_workload *w, uint64_t seed, ds_trace **out, ds_diag *d);
-/* Up to cap requests into r; *n 0 at the end. A malformed row fails with its line and column. */
+/* Up to cap requests into r; *n 0 at the end. A malformed row fails with its line and column.
+ * Their spans stay valid until the next call. */
 bool ds_trace_read(ds_trace *t, ds_request *r, size_t cap, size_t *n, ds_diag *d);
 /* Id of the i-th request that was kept (order of arrival in the file), as the trace has it; the decimal index when it
  * has none. Valid until the next call. Only traces with ids keep any. */

@@ -328,6 +328,8 @@ static size_t plain_rows(azure *z, ds_row *rows, size_t cap) {
     row->line = ++line;
     row->id = DS_ROW_NO_ID;
     row->max_tokens = 0;
+    row->n_spans = 0;
+    row->spans = NULL;
     row->priority = 0;
     row->time_column = 1;
     p = next;

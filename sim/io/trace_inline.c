@@ -26,7 +26,9 @@ static bool inline_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_di
                        .output_tokens = r->output_tokens,
                        .max_tokens = r->max_tokens,
                        .priority = r->priority,
-                       .tenant = r->tenant};
+                       .tenant = r->tenant,
+                       .n_spans = r->n_spans,
+                       .spans = r->spans};
   }
   return true;
 }

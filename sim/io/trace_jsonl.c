@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The native trace: one JSON object a line. jansson decides what is JSON; a small scanner beside it
  * knows where each value stands, for messages, and reads `blocks`, whose ids may be larger than
- * jansson's integers. Sessions, turns and prefixes are checked but do not shape the replay yet. */
+ * jansson's integers. Block ids and named prefixes become spans (kv/span.h); sessions and turns are
+ * checked but do not shape the replay yet. */
+#include "io/span_ids.h"
 #include "io/trace_source.h"
 
 #include <jansson.h>
@@ -70,6 +72,9 @@ typedef struct jsonl {
   size_t table_size, n_ids;
   member member[MEMBERS_MAX];
   size_t n_members;
+  uint64_t *block; /* ids of the line at hand */
+  ds_span *span;   /* and what they mean; room for as many */
+  size_t n_blocks, block_room;
   bool failed; /* out of memory: no further rows */
 } jsonl;
 
@@ -207,7 +212,7 @@ static bool unknown_key(jsonl *j, const char *s, const char *key, ds_diag *d) {
 /* ---- block ids ---- */
 
 /* i at an unsigned 64-bit number in JSON's form: offset behind it, or 0. */
-static size_t skip_u64(const char *s, size_t i, size_t n) {
+static size_t skip_u64(const char *s, size_t i, size_t n, uint64_t *value) {
   size_t start = i;
   uint64_t v = 0;
   for (; i < n && s[i] >= '0' && s[i] <= '9'; i++) {
@@ -215,18 +220,36 @@ static size_t skip_u64(const char *s, size_t i, size_t n) {
     if (v > (UINT64_MAX - digit) / 10) return 0;
     v = v * 10 + digit;
   }
+  *value = v;
   return i == start || (s[start] == '0' && i > start + 1) ? 0 : i;
 }
 
-/* Check `blocks` and blank its elements, so that jansson need not read them. What is no list is
+static bool keep_block(jsonl *j, uint64_t id) {
+  if (j->n_blocks == j->block_room) {
+    size_t room = j->block_room == 0 ? 256 : 2 * j->block_room;
+    uint64_t *block = realloc(j->block, room * sizeof *block);
+    if (block == NULL) return false;
+    j->block = block;
+    ds_span *span = realloc(j->span, room * sizeof *span);
+    if (span == NULL) return false;
+    j->span = span;
+    j->block_room = room;
+  }
+  j->block[j->n_blocks++] = id;
+  return true;
+}
+
+/* Take the ids of `blocks` and blank its elements, so that jansson need not read them. What is no list is
  * left to the others. */
 static bool take_blocks(jsonl *j, char *s, ds_diag *d) {
   const member *m = find(j, s, keys[KEY_BLOCKS].name);
+  j->n_blocks = 0;
   if (m == NULL || m->value >= m->value_end || s[m->value] != '[' || s[m->value_end - 1] != ']')
     return true;
   size_t end = m->value_end - 1, i = skip_blanks(s, m->value + 1, end);
   while (i < end) {
-    size_t behind = skip_u64(s, i, end);
+    uint64_t id;
+    size_t behind = skip_u64(s, i, end, &id);
     size_t comma = skip_blanks(s, behind, end);
     bool last = comma >= end;
     if (behind == 0 || (!last && s[comma] != ',')) {
@@ -236,6 +259,7 @@ static bool take_blocks(jsonl *j, char *s, ds_diag *d) {
       ds_diag_expected(d, "whole numbers from 0 to 18446744073709551615");
       return false;
     }
+    if (!keep_block(j, id)) return out_of_memory(j, d);
     if (last) break;
     i = skip_blanks(s, comma + 1, end);
     if (i >= end) return true; /* a comma at the end: jansson says so */
@@ -400,9 +424,47 @@ static uint32_t tenant_number(const char *name) {
   return hash != 0 ? hash : 1;
 }
 
+/* The identity of the row's tokens. Block ids say more than a prefix and win over it. */
+static bool take_spans(jsonl *j, const char *s, const json_t *prefix, uint32_t block_tokens,
+                       ds_row *row, ds_diag *d) {
+  if (j->n_blocks == 0 && prefix == NULL) return true;
+  if (row->input_tokens == 0 || row->output_tokens == 0) return true; /* judged elsewhere */
+  if (j->n_blocks == 0) {
+    char number[24];
+    const json_t *name = json_array_get(prefix, 0);
+    const char *text = json_string_value(name);
+    size_t bytes = json_string_length(name);
+    if (text == NULL) {
+      bytes = (size_t)snprintf(number, sizeof number, "%lld", (long long)json_integer_value(name));
+      text = number;
+    }
+    if (j->block_room == 0 && (!keep_block(j, 0) || (j->n_blocks = 0, false)))
+      return out_of_memory(j, d);
+    row->n_spans = ds_spans_of_prefix(text, bytes,
+                                      (uint32_t)json_integer_value(json_array_get(prefix, 1)),
+                                      row->input_tokens, row->output_tokens, j->span);
+  } else if (block_tokens == 0) {
+    bad_value(j, s, KEY_BLOCKS, "stands without block_tokens", d);
+    ds_diag_expected(d, "block_tokens: how many tokens a block has, beside blocks");
+    return false;
+  } else {
+    size_t most = ds_spans_most_ids(block_tokens, row->input_tokens, row->output_tokens);
+    if (j->n_blocks > most) {
+      bad_value(j, s, KEY_BLOCKS, "has more blocks than the request has tokens for", d);
+      ds_diag_expected(d, "at most %zu blocks of %u tokens", most, block_tokens);
+      return false;
+    }
+    row->n_spans = ds_spans_of_ids(j->block, j->n_blocks, block_tokens, 0, row->input_tokens,
+                                   row->output_tokens, j->span);
+  }
+  row->spans = j->span;
+  return true;
+}
+
 static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_diag *d) {
   int64_t count[KEY_N] = {0};
   bool present[KEY_N] = {false};
+  const json_t *prefix = NULL;
   char id[ID_BYTES_MAX + 1] = "", tenant[ID_BYTES_MAX + 1] = "", unused[ID_BYTES_MAX + 1] = "";
   for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
     const json_t *v = json_object_iter_value(at);
@@ -416,6 +478,7 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
       good = take_text(j, s, key, v, key == KEY_ID ? id : key == KEY_TENANT ? tenant : unused, d);
     else
       good = check_list(j, s, key, v, d);
+    if (key == KEY_PREFIX) prefix = v;
     if (!good) return false;
   }
   static const int needed[] = {KEY_ARRIVAL, KEY_INPUT, KEY_OUTPUT};
@@ -437,7 +500,8 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
                   .time_column = column_of(j, s, KEY_ARRIVAL),
                   .input_column = column_of(j, s, KEY_INPUT),
                   .output_column = column_of(j, s, KEY_OUTPUT)};
-  return !present[KEY_ID] || keep_id(j, s, id, &row->id, d);
+  return take_spans(j, s, prefix, (uint32_t)count[KEY_BLOCK_TOKENS], row, d) &&
+         (!present[KEY_ID] || keep_id(j, s, id, &row->id, d));
 }
 
 static bool one_line(jsonl *j, char *s, size_t n, ds_row *row, ds_diag *d) {
@@ -482,6 +546,8 @@ static void jsonl_close(ds_source *source) {
   jsonl *j = (jsonl *)source;
   free(j->ids);
   free(j->table);
+  free(j->block);
+  free(j->span);
   free(j);
 }
 

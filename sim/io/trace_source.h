@@ -21,6 +21,8 @@ typedef struct ds_row {
   int32_t priority;
   uint32_t tenant;                      /* 0: not given */
   uint32_t time_column, input_column, output_column; /* 1-based, for messages */
+  uint32_t n_spans;
+  const ds_span *spans; /* what its tokens are (kv/span.h); the source's, until the next call of rows */
 } ds_row;
 
 typedef struct ds_source ds_source;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/numbers.h"
+#include "report/kv_report.h"
 #include "report/report.h"
 #include "spec/arith.h"
 
@@ -338,8 +339,11 @@ static void assumed(ds_outfile *out, const ds_report *r) {
       sc->sched != NULL && sc->sched->oracle ? "known" : "unknown");
   if (sc->sched != NULL && sc->sched->reserves && w->max_tokens_is_output)
     put(&l, " but its caps are the true lengths");
-  put(&l, "; cold cache; prefix cache %s",
-      sc->run.pool.prefix_cache ? "on, prompts share nothing" : "off");
+  bool may_share = sc->run.pool.prefix_cache && r->drive->result->identified > 0;
+  put(&l, "; %s cache; prefix cache %s", sc->run.pool.warm_cache ? "warm" : "cold",
+      may_share                   ? "on"
+      : sc->run.pool.prefix_cache ? "on, prompts share nothing"
+                                  : "off");
   put(&l, "; no network");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);
@@ -427,10 +431,13 @@ static void next(ds_outfile *out, const ds_report *r) {
 }
 
 void ds_answer(ds_outfile *out, const ds_report *r) {
+  line l = {"", 0};
   headline(out, r);
   slo_rows(out, r);
   goodput(out, r);
   why(out, r);
+  ds_cache_line(r, l.text, sizeof l.text);
+  if (l.text[0] != '\0') ds_wrapped(out, "cache", l.text);
   cost(out, r);
   trust(out, r);
   assumed(out, r);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/dryserve.h"
+#include "report/kv_report.h"
 #include "report/json_writer.h"
 #include "report/report.h"
 
@@ -149,6 +150,7 @@ static void additions(ds_json *j, const ds_report *r) {
   ds_json_count(j, "recomputed_tokens", r->drive->result->recomputed_tokens);
   maybe(j, "kv_utilization_mean", s->kv_known, s->kv_mean);
   maybe(j, "kv_utilization_max", s->kv_known, s->kv_max);
+  ds_json_cache(j, r);
   ds_json_number(j, "batch_size_mean", s->batch_mean);
   ds_json_number(j, "tokens_per_step_mean", s->tokens_per_step);
   ds_json_number(j, "gpu_busy_fraction", s->busy_fraction);
@@ -264,7 +266,7 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_count(j, "warmup_s", 0);
   ds_json_count(j, "cooldown_s", 0);
   ds_json_bool(j, "drain", true);
-  ds_json_text(j, "initial_cache", "empty");
+  ds_json_text(j, "initial_cache", sc->run.pool.warm_cache ? "warm" : "empty");
   ds_json_bool(j, "scheduler_knows_output_lengths", sc->sched != NULL && sc->sched->oracle);
   ds_json_text(j, "cost_tier", tiers[sc->run.cost_tier]);
   ds_json_text(j, "energy", r->summary->has_energy ? "power model, +-25 %" : NULL);

@@ -119,7 +119,7 @@ static bool shrink(const ds_sched_view *v, ds_plan *out, budget *b) {
   int64_t need = v->decode_blocks, blocks = b->blocks, n = v->n_decoding;
   for (uint32_t slot = v->running_tail; need > blocks; slot = v->req[slot].prev) {
     need -= blocks_for(v, slot, 1);
-    blocks += ds_view_blocks(v, slot);
+    blocks += ds_view_freed(v, slot, out);
     out->preempt[out->n_preempt++] = slot;
     n--;
   }
@@ -138,7 +138,7 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
     bool self = false;
     while (need > b->blocks && !self) {
       self = tail == slot;
-      b->blocks += ds_view_blocks(v, tail);
+      b->blocks += ds_view_freed(v, tail, out);
       out->preempt[out->n_preempt++] = tail;
       tail = v->req[tail].prev;
     }
@@ -174,8 +174,8 @@ static uint32_t preempt_worst(const ds_sched_view *v, ds_plan *out, budget *b) {
   for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     if (!preempted(out, slot) && (worst == DS_SLOT_NONE || worse(&v->req[slot], &v->req[worst]))) worst = slot;
   }
+  b->blocks += ds_view_freed(v, worst, out);
   out->preempt[out->n_preempt++] = worst;
-  b->blocks += ds_view_blocks(v, worst);
   for (uint32_t i = 0; i < out->n_decode; i++) {
     if (out->decode[i] != worst) continue;
     b->tokens++;
@@ -223,10 +223,10 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
   uint32_t slot = v->queue_head;
   for (; slot != DS_SLOT_NONE && b->tokens > 0 && running < c->max_num_seqs; slot = v->req[slot].next) {
     int64_t known = ds_view_known(v, slot);
+    uint32_t held = 0; /* of the hit: in blocks that others hold */
     int64_t hit = 0;
-    if (v->prefix_cache && v->req[slot].admitted_before) {
-      hit = v->cached_tokens(v->engine, slot, out, v->free_blocks - b->blocks - hits);
-    }
+    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, v->free_blocks - b->blocks - hits, &held);
+    int64_t shared = held / v->block_tokens;
     int64_t n = known - hit;
     if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
     if (!c->enable_chunked_prefill && n > b->tokens) {
@@ -234,9 +234,9 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
       return;
     }
     n = least(n, b->tokens);
-    /* Blocks of a hit are free ones, too: taking them back costs as much as new ones. */
-    int64_t need = ds_blocks_of((uint32_t)(hit + n), v->block_tokens);
-    int64_t test = c->full_sequence_must_fit ? ds_blocks_of((uint32_t)known, v->block_tokens) : need;
+    /* Other blocks of a hit are free ones: taking them back costs as much as new ones. */
+    int64_t need = (int64_t)ds_blocks_of((uint32_t)(hit + n), v->block_tokens) - shared;
+    int64_t test = c->full_sequence_must_fit ? (int64_t)ds_blocks_of((uint32_t)known, v->block_tokens) - shared : need;
     int64_t keep = running > 0 ? c->watermark_blocks : 0;
     if (test + keep > b->blocks) {
       out->blocked = DS_BLOCKED_KV;
@@ -245,7 +245,7 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
     out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n, .cached_tokens = (uint32_t)hit};
     b->tokens -= n;
     b->blocks -= need;
-    hits += hit / v->block_tokens;
+    hits += hit / v->block_tokens - shared;
     running++;
   }
   if (slot != DS_SLOT_NONE) out->blocked = running >= c->max_num_seqs ? DS_BLOCKED_SEQS : DS_BLOCKED_OTHER;

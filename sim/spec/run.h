@@ -15,6 +15,8 @@ typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequenc
   double scheduling_s; /* of the host, per iteration */
 } ds_linear;
 
+typedef enum ds_eviction { DS_EVICT_LRU, DS_EVICT_LFU, DS_EVICT_FIFO } ds_eviction;
+
 typedef enum ds_role { DS_ROLE_UNIFIED, DS_ROLE_PREFILL, DS_ROLE_DECODE } ds_role;
 
 #define DS_POLICY_CONFIG_BYTES 512
@@ -37,7 +39,8 @@ typedef struct ds_pool {
   int64_t kv_blocks;       /* usable blocks per replica; 0: from the memory footprint; DS_KV_UNLIMITED */
   int64_t kv_block_tokens;
   double memory_utilization;
-  bool prefix_cache;
+  bool prefix_cache, warm_cache; /* warm: the workload's prefixes are resident at the start */
+  ds_eviction eviction;    /* which cached blocks go first */
   ds_speculation speculative;
   bool attention_8bit;       /* attention multiplies in 8 bit (fp8 or int8) where the cache is 8 bit */
   bool two_batch_overlap;    /* halves of a batch take turns: one computes while the other communicates */
@@ -70,6 +73,20 @@ typedef struct ds_slo {
   int64_t window_ns; /* 0: the whole run only */
 } ds_slo;
 
+/* Memory behind a replica's own, in which KV blocks survive their eviction. */
+typedef enum ds_tier_scope { DS_TIER_REPLICA, DS_TIER_NODE, DS_TIER_CLUSTER } ds_tier_scope;
+typedef enum ds_tier_fetch { DS_FETCH_AUTO, DS_FETCH_ALWAYS, DS_FETCH_NEVER } ds_tier_fetch; /* auto: if faster */
+typedef struct ds_tier {
+  char name[DS_NAME_MAX];
+  ds_tier_scope scope;   /* who shares one store and its link */
+  ds_tier_fetch fetch;
+  double capacity_bytes; /* of one store; 0: blocks counts */
+  int64_t blocks;
+  double bytes_per_s;    /* of its link; 0: block_ns counts */
+  int64_t block_ns, latency_ns;
+} ds_tier;
+#define DS_TIERS_MAX 2
+
 typedef struct ds_run {
   ds_model model;
   ds_format weights, kv_cache;
@@ -80,6 +97,8 @@ typedef struct ds_run {
   char router[DS_NAME_MAX];
   ds_policy_config router_config;
   ds_slo slo;
+  ds_tier tier[DS_TIERS_MAX]; /* fastest first */
+  int64_t n_tiers;
   uint64_t seed;
 } ds_run;
 

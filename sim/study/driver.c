@@ -107,6 +107,8 @@ static bool keep_first(const ds_drive_options *opt, ds_drive *drive, const ds_re
   if (drive->first == NULL) return false;
   size_t room = opt->keep_first - drive->n_first, take = n < room ? n : room;
   memcpy(drive->first + drive->n_first, r, take * sizeof *r);
+  for (size_t i = drive->n_first; i < drive->n_first + take; i++)
+    if (!ds_span_keep(&drive->first_spans, &drive->first[i].spans, drive->first[i].n_spans)) return false;
   drive->n_first += take;
   return true;
 }
@@ -141,14 +143,39 @@ static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_driv
   return advance(sc, opt, drive, p, d);
 }
 
+/* The caches as the whole workload would leave them. */
+static bool warm(const ds_scenario *sc, ds_sim *sim, ds_request *chunk, ds_diag *d) {
+  if (sc->workload.kind == DS_WORKLOAD_TRACE && strcmp(sc->workload.path, "-") == 0) {
+    ds_diag_set(d, DS_EXIT_INPUT, NULL, 0, 0,
+                "initial_cache is warm, but a trace on standard input can be read only once");
+    ds_diag_expected(d, "a trace in a file, or initial_cache: empty");
+    return false;
+  }
+  ds_trace *trace = NULL;
+  bool good = ds_trace_open(&sc->workload, sc->run.seed, &trace, d);
+  for (size_t n = 1; good && n > 0;) {
+    good = ds_trace_read(trace, chunk, CHUNK, &n, d);
+    ds_error err = {DS_OK, -1, ""};
+    if (!good || n == 0) break;
+    ds_status status = ds_sim_warm(sim, chunk, n, &err);
+    if (status != DS_OK) good = complain(sc, NULL, status, &err, d);
+  }
+  if (trace != NULL) ds_trace_close(trace);
+  return good;
+}
+
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_error err = {DS_OK, -1, ""};
   ds_status status =
       ds_sim_new(&sc->run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
-  if (!ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) return false;
   ds_request *chunk = malloc(CHUNK * sizeof *chunk);
   if (chunk == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+  if ((sc->run.pool.warm_cache && !warm(sc, out->sim, chunk, d)) ||
+      !ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) {
+    free(chunk);
+    return false;
+  }
   progress p;
   progress_begin(&p, opt->progress);
   bool good = feed_all(sc, opt, out, chunk, &p, d);
@@ -164,6 +191,7 @@ void ds_drive_free(ds_drive *drive) {
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
   free(drive->first);
+  ds_span_room_free(&drive->first_spans);
   memset(drive, 0, sizeof *drive);
 }
 
@@ -179,6 +207,7 @@ bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double
   *sim = NULL;
   ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &opt, &ds_heap, sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  if (status == DS_OK && sc->run.pool.warm_cache) status = ds_sim_warm(*sim, r, n, &err);
   for (size_t i = 0; i < n && status == DS_OK; i++) {
     ds_request scaled = r[i];
     scaled.arrival_ns = (int64_t)((double)(r[i].arrival_ns - r[0].arrival_ns) * stretch + 0.5);

@@ -28,6 +28,7 @@ struct ds_drive { /* zero it before the first use; free it whatever happened */
   const ds_result *result;
   ds_arrivals arrivals;
   ds_request *first;
+  ds_span_room first_spans; /* what these requests' tokens are */
   size_t n_first;
   ds_oversize oversize; /* what was turned away or cut short before the engine */
 };

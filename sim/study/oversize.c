@@ -21,6 +21,7 @@ static ds_request shorter(const ds_request *r, uint32_t input, uint32_t output) 
   ds_request s = *r;
   s.input_tokens = input;
   s.output_tokens = output;
+  if (input < r->input_tokens) s.span_tokens = input; /* what is behind a cut is not what it was */
   if (s.max_tokens > output) s.max_tokens = output;
   return s;
 }

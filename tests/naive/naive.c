@@ -32,19 +32,24 @@ typedef struct request {
   bool finished;
   i64 *blocks, n_blocks; /* held, in order of position */
   i64 *token_time;
-  i64 replica, scheduled, preemptions;
+  i64 replica, scheduled, preemptions, cached;
+  /* what its tokens are: ids of blocks of id_tokens, or a named prefix */
+  i64 *ids, n_ids, id_tokens, prefix_tokens;
+  char *prefix;
+  i64 published; /* so many of its first blocks others can find */
 } request;
 
-typedef struct block {
-  request *content; /* whose tokens it still holds, while it lies in the free list; NULL: nothing of
-                       use */
-  i64 position;     /* which block of that request */
-} block;
-
-typedef struct list { /* of requests, or of block numbers */
+typedef struct list { /* of requests, or of blocks */
   void **item;
   i64 n, cap;
 } list;
+
+typedef struct block {
+  request *content; /* whose tokens it holds, for all to find; NULL: nothing of use */
+  i64 position;     /* which block of that request */
+  i64 refs;         /* requests that use it; 0: it lies in the free list */
+  list copies;      /* blocks with the same content, computed while it was in use */
+} block;
 
 typedef struct replica {
   i64 index;
@@ -188,6 +193,14 @@ static void take_object(const json_t *v) {
   r->max_tokens = integer(v, "max_tokens", r->o);
   r->priority = integer(v, "priority", 0);
   if (json_object_get(v, "id")) r->id = json_dumps(json_object_get(v, "id"), JSON_ENCODE_ANY);
+  const json_t *ids = json_object_get(v, "blocks"), *prefix = json_object_get(v, "prefix");
+  r->id_tokens = integer(v, "block_tokens", 1);
+  r->ids = get(json_array_size(ids) * sizeof *r->ids);
+  for (; (size_t)r->n_ids < json_array_size(ids); r->n_ids++)
+    r->ids[r->n_ids] = (i64)json_integer_value(json_array_get(ids, (size_t)r->n_ids));
+  if (!prefix || r->n_ids) return;
+  r->prefix = json_dumps(json_array_get(prefix, 0), JSON_ENCODE_ANY);
+  r->prefix_tokens = (i64)json_integer_value(json_array_get(prefix, 1));
 }
 
 static void read_jsonl(char *s) {
@@ -311,37 +324,99 @@ static void read_scenario(const char *path) {
 /* --- KV blocks --- */
 
 static i64 blocks_for(i64 tokens) { return (tokens + S.block_tokens - 1) / S.block_tokens; }
+static i64 least(i64 a, i64 b) { return a < b ? a : b; }
 static i64 known(const request *r) { return r->p + r->emitted; }
-static i64 block_number(const replica *q, i64 i) {
-  return (block *)q->free_list.item[i] - q->blocks;
-}
+/* --- what tokens are --- */
 
-/* Give everything back, last block first. Full blocks of computed tokens stay recognisable. */
-static void give_back(replica *q, request *r) {
-  for (i64 i = r->n_blocks; i-- > 0;) {
-    block *b = &q->blocks[r->blocks[i]];
-    b->content = S.prefix_cache && (i + 1) * S.block_tokens <= r->computed ? r : NULL;
-    b->position = i;
-    append(&q->free_list, b);
+/* How many of the first tokens of r anybody may share. */
+static i64 shareable(const request *r) {
+  i64 whole = r->p + r->o, tokens = r->prefix_tokens;
+  if (r->n_ids) {
+    tokens = r->n_ids * r->id_tokens;
+    if (r->n_ids <= (r->p + r->id_tokens - 1) / r->id_tokens && tokens > r->p) tokens = r->p;
   }
-  r->n_blocks = 0;
+  if (tokens > whole - 1) tokens = whole - 1;
+  return tokens / S.block_tokens * S.block_tokens; /* whole blocks */
 }
 
-/* Where in the free list the block lies that still holds position i of r; -1 nowhere. */
+static bool same_token(const request *a, const request *b, i64 t) {
+  if (a == b) return true;
+  if (t >= shareable(a) || t >= shareable(b)) return false;
+  if (a->n_ids || b->n_ids)
+    return a->n_ids && b->n_ids && a->id_tokens == b->id_tokens &&
+           a->ids[t / a->id_tokens] == b->ids[t / b->id_tokens];
+  return a->prefix && b->prefix && !strcmp(a->prefix, b->prefix);
+}
+
+/* The first n blocks of a and b hold the same. */
+static bool same_blocks(const request *a, const request *b, i64 n) {
+  for (i64 t = 0; a != b && t < n * S.block_tokens; t++)
+    if (!same_token(a, b, t)) return false;
+  return true;
+}
+
+/* A block that holds what position i of r does; -1 none. */
 static i64 lookup(const replica *q, const request *r, i64 position) {
-  for (i64 i = 0; i < q->free_list.n; i++) {
-    const block *b = &q->blocks[block_number(q, i)];
-    if (b->content == r && b->position == position) return i;
+  for (i64 i = 0; i < S.kv_blocks; i++) {
+    const block *b = &q->blocks[i];
+    if (b->content && b->position == position && same_blocks(b->content, r, position + 1)) return i;
   }
   return -1;
 }
 
+/* Position i of r has been computed. What is there already is shared: the new copy takes its place
+ * if nobody uses it, else it is kept apart, and the next to leave gives it back. */
+static void computed_block(replica *q, request *r, i64 i) {
+  block *mine = &q->blocks[r->blocks[i]];
+  i64 there = lookup(q, r, i);
+  if (there >= 0 && q->blocks[there].refs > 0) {
+    block *b = &q->blocks[there];
+    b->refs++;
+    append(&b->copies, mine);
+    r->blocks[i] = there;
+    return;
+  }
+  if (there >= 0) q->blocks[there].content = NULL;
+  mine->content = r;
+  mine->position = i;
+}
+
+/* Shareable blocks among the first n are found by others from now on. */
+static void publish(replica *q, request *r, i64 n) {
+  i64 most = shareable(r) / S.block_tokens;
+  if (!S.prefix_cache || S.kv_blocks < 0 || S.is_static) return;
+  for (; r->published < n && r->published < most; r->published++) computed_block(q, r, r->published);
+}
+
+/* Give everything back, last block first. Full blocks of computed tokens stay recognisable. */
+static void give_back(replica *q, request *r) {
+  publish(q, r, r->computed / S.block_tokens);
+  for (i64 i = r->n_blocks; i-- > 0;) {
+    block *b = &q->blocks[r->blocks[i]];
+    if (i >= r->published) {
+      b->content = S.prefix_cache && (i + 1) * S.block_tokens <= r->computed ? r : NULL;
+      b->position = i;
+    }
+    b->refs--;
+    if (b->copies.n) {
+      block *copy = remove_at(&b->copies, b->copies.n - 1);
+      copy->refs = 0;
+      append(&q->free_list, copy);
+    } else if (b->refs == 0) {
+      append(&q->free_list, b);
+    }
+  }
+  r->n_blocks = r->published = 0;
+}
+
 /* Tokens of r that need not be computed again: whole blocks from its first on, at least one token
- * left to compute. */
-static i64 hit_tokens(const replica *q, const request *r) {
-  i64 n = 0;
+ * left to compute. *shared: how many of those blocks somebody uses. */
+static i64 hit_tokens(const replica *q, const request *r, i64 *shared) {
+  i64 n = 0, at;
+  *shared = 0;
   if (!S.prefix_cache || S.kv_blocks < 0) return 0;
-  while ((n + 1) * S.block_tokens <= known(r) - 1 && lookup(q, r, n) >= 0) n++;
+  while ((n + 1) * S.block_tokens <= known(r) - 1 && (at = lookup(q, r, n)) >= 0)
+    n++, *shared += q->blocks[at].refs > 0;
   return n * S.block_tokens;
 }
 
@@ -358,15 +433,18 @@ static void hold(request *r, i64 number) {
 static void take_hits(replica *q, request *r, i64 hit) {
   for (i64 i = 0; i < hit / S.block_tokens; i++) {
     i64 at = lookup(q, r, i);
-    hold(r, block_number(q, at));
-    remove_at(&q->free_list, at);
+    block *b = &q->blocks[at];
+    hold(r, at);
+    if (b->refs++ == 0) remove_at(&q->free_list, find(&q->free_list, b));
   }
+  r->published = least(hit, shareable(r)) / S.block_tokens;
 }
 
 static void grow(replica *q, request *r, i64 tokens) {
   while (S.kv_blocks >= 0 && r->n_blocks < blocks_for(tokens)) {
     block *b = remove_at(&q->free_list, 0);
     b->content = NULL;
+    b->refs = 1;
     hold(r, b - q->blocks);
   }
 }
@@ -411,13 +489,12 @@ static bool make_room(replica *q, const request *r, i64 tokens, i64 *budget, i64
   return true;
 }
 
-static void grant(request *r, i64 n, i64 *budget) {
+static void grant(replica *q, request *r, i64 n, i64 *budget) {
   r->decoding = r->emitted > 0 && known(r) - r->computed == 1;
+  if (!r->decoding) publish(q, r, (r->computed + n) / S.block_tokens); /* as soon as it is planned */
   r->granted = n;
   *budget -= n;
 }
-
-static i64 least(i64 a, i64 b) { return a < b ? a : b; }
 
 static void plan_vllm(replica *q, i64 now) {
   i64 budget = S.budget, preempted_before = q->preempted.n;
@@ -428,26 +505,27 @@ static void plan_vllm(replica *q, i64 now) {
     n = least(n, budget);
     if (!make_room(q, r, r->computed + n, &budget, &i)) break;
     grow(q, r, r->computed + n);
-    grant(r, n, &budget);
+    grant(q, r, n, &budget);
   }
   while (q->preempted.n == preempted_before && q->waiting.n && budget > 0 &&
          q->running.n < S.max_num_seqs) {
     i64 at = best_waiting(q);
     request *r = q->waiting.item[at];
-    i64 hit = hit_tokens(q, r), n = known(r) - hit;
+    i64 shared, hit = hit_tokens(q, r, &shared), n = known(r) - hit;
     if (S.threshold > 0) n = least(n, S.threshold);
     if (!S.chunked && n > budget) break;
     n = least(n, budget);
     i64 spare = q->running.n ? S.watermark : 0;
-    /* Hit blocks lie in the free list too, so a request needs all of its blocks from there. */
-    if (!fits(q, r, S.full_must_fit ? known(r) : hit + n, spare)) break;
+    /* Hit blocks that nobody uses lie in the free list too: all but the shared ones come from
+     * there. */
+    if (!fits(q, r, S.full_must_fit ? known(r) : hit + n, spare - shared)) break;
     remove_at(&q->waiting, at);
     append(&q->running, r);
     take_hits(q, r, hit);
     grow(q, r, hit + n);
     r->computed = hit;
-    if (r->scheduled < 0) r->scheduled = now;
-    grant(r, n, &budget);
+    if (r->scheduled < 0) r->scheduled = now, r->cached = hit;
+    grant(q, r, n, &budget);
   }
   for (i64 i = 0; i < q->running.n; i++) {
     request *r = q->running.item[i];

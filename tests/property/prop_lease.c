@@ -66,6 +66,7 @@ int main(int argc, char **argv) {
     world w;
     world_make(&w, seed, WORLD_ANY);
     other_model(&w, seed);
+    world_caches(&w, seed);
     world_write(&w, at("s.yaml"));
     bool jsonl = seed % 2, good = runs(seed, USUAL, jsonl);
     bad[USUAL] += !good;

@@ -9,6 +9,9 @@
 
 typedef struct world_request {
   i64 arrival_ns, input, output, max_tokens, priority;
+  /* what its tokens are: prefix_tokens of family `family`, or n_ids block ids of id_tokens each, of
+   * which the first `common` are the family's */
+  i64 family, prefix_tokens, id_tokens, n_ids, common;
 } world_request;
 
 typedef struct world {
@@ -22,6 +25,7 @@ typedef struct world {
   bool chunked, full_must_fit, by_priority;
   i64 max_batch, max_delay_ns, preferred[4], n_preferred;
   bool hold, pad, batch_end;
+  const char *tiers, *eviction, *initial_cache; /* NULL: left out */
   world_request r[128];
   int n;
 } world;
@@ -126,6 +130,46 @@ static inline void world_requests(world *w, uint64_t *s, i64 grain_ns) {
   }
 }
 
+/* Prompts that begin alike, in three families; some know what they will generate, too. */
+static inline void world_identities(world *w, uint64_t seed) {
+  uint64_t stream = seed * 104729 + 7, *s = &stream;
+  if (w->is_static || chance(s, 30)) return;
+  i64 sizes[] = {w->block_tokens, 2 * w->block_tokens, (w->block_tokens + 1) / 2, 3};
+  for (int i = 0; i < w->n; i++) {
+    world_request *r = &w->r[i];
+    i64 whole = r->input + r->output;
+    r->family = between(s, 0, 2);
+    if (chance(s, 40)) {
+      r->prefix_tokens = chance(s, 30) ? whole : between(s, 0, whole);
+    } else if (chance(s, 80)) {
+      r->id_tokens = sizes[chance(s, 60) ? 0 : between(s, 0, 3)];
+      i64 most = (whole + r->id_tokens - 1) / r->id_tokens,
+          of_prompt = (r->input + r->id_tokens - 1) / r->id_tokens;
+      r->n_ids = chance(s, 60) ? of_prompt : between(s, 0, most);
+      r->common = chance(s, 50) ? r->n_ids : between(s, 0, r->n_ids);
+    }
+  }
+}
+
+/* What the naive simulator does not know: other orders of eviction, warm caches, tiers. */
+static inline void world_caches(world *w, uint64_t seed) {
+  static const char *const orders[] = {"lru", "lfu", "fifo"},
+                          *const linear[] = {
+                              "{\"blocks\": 200, \"load_time_per_block\": \"300 us\"}",
+                              "{\"blocks\": 30, \"load_time_per_block\": \"10 us\", \"latency\": "
+                              "\"1 ms\", \"fetch\": \"always\"}, {\"name\": \"disk\", \"scope\": "
+                              "\"cluster\", \"blocks\": 900, \"load_time_per_block\": \"2 ms\"}"},
+                          *const real[] = {
+                              "{\"capacity\": \"1 GB\", \"bandwidth\": \"20 GB/s\"}",
+                              "{\"name\": \"pool\", \"scope\": \"node\", \"capacity\": \"9 GB\", "
+                              "\"bandwidth\": \"3 GB/s\", \"latency\": \"50 us\", \"fetch\": \"always\"}"};
+  uint64_t stream = seed * 15485863 + 3, *s = &stream;
+  if (w->is_static || !w->prefix_cache) return;
+  if (chance(s, 50)) w->eviction = orders[between(s, 0, 2)];
+  if (chance(s, 30)) w->initial_cache = "warm";
+  if (chance(s, 50) && w->kv_blocks >= 0) w->tiers = (w->linear ? linear : real)[between(s, 0, 1)];
+}
+
 static inline void world_make(world *w, uint64_t seed, int kinds) {
   uint64_t stream = seed * 7919 + 12345, *s = &stream;
   i64 grain_ns;
@@ -142,6 +186,7 @@ static inline void world_make(world *w, uint64_t seed, int kinds) {
     if (w->max_model_len < 2) w->max_model_len = 0;
   }
   world_requests(w, s, grain_ns);
+  world_identities(w, seed);
 }
 
 static inline const char *yes(bool b) { return b ? "true" : "false"; }
@@ -177,6 +222,14 @@ static inline void world_write_request(const world *w, int i, FILE *f) {
           (long long)r->arrival_ns, (long long)r->input, (long long)r->output);
   if (r->max_tokens != r->output) fprintf(f, ", \"max_tokens\": %lld", (long long)r->max_tokens);
   if (w->by_priority) fprintf(f, ", \"priority\": %lld", (long long)r->priority);
+  if (r->prefix_tokens)
+    fprintf(f, ", \"prefix\": [\"family %lld\", %lld]", (long long)r->family,
+            (long long)r->prefix_tokens);
+  if (r->n_ids) fprintf(f, ", \"block_tokens\": %lld, \"blocks\": [", (long long)r->id_tokens);
+  for (i64 k = 0; k < r->n_ids; k++)
+    fprintf(f, "%s%lld", k ? ", " : "",
+            (long long)(k + (k < r->common ? r->family * 1000 : 10000 * (i + 1))));
+  if (r->n_ids) fputc(']', f);
   fputc('}', f);
 }
 
@@ -201,6 +254,7 @@ static inline void world_write_trace(world *w, world_form form, const char *path
     }
     w->named = w->by_priority = false;
     r->max_tokens = r->output;
+    r->prefix_tokens = r->n_ids = 0;
     r->arrival_ns -= r->arrival_ns % (form == FORM_AZURE_2023 ? 100 : 1000);
     i64 t = r->arrival_ns / 1000000000 + 23 * 3600 + 59 * 60 + 40,
         ns = r->arrival_ns % 1000000000; /* across midnight of a leap day */
@@ -235,6 +289,8 @@ static inline void world_write_with(const world *w, const char *path, const char
             (long long)w->tensor_parallel);
   if (w->kv_blocks >= 0) fprintf(f, "\"kv_blocks\": %lld, ", (long long)w->kv_blocks);
   if (w->max_model_len) fprintf(f, "\"max_model_len\": %lld, ", (long long)w->max_model_len);
+  if (w->eviction) fprintf(f, "\"cache_eviction\": \"%s\", ", w->eviction);
+  if (w->initial_cache) fprintf(f, "\"initial_cache\": \"%s\", ", w->initial_cache);
   fputs("\"scheduler_options\": {", f);
   world_write_policy(w, f);
   fprintf(f, "}}],\n\"router\": {\"policy\": \"%s\"},\n",
@@ -246,6 +302,7 @@ static inline void world_write_with(const world *w, const char *path, const char
             (long long)w->step_ns, (long long)w->prefill_ns, (long long)w->decode_ns);
   else
     fprintf(f, "\"cost\": \"%s\",\n", w->tier);
+  if (w->tiers) fprintf(f, "\"tiers\": [%s],\n", w->tiers);
   if (trace) {
     fprintf(f, "\"workload\": {\"trace\": \"%s\"}}\n", trace);
   } else {

@@ -220,7 +220,7 @@ Test(kv_pool, runs_keep_the_order_of_single_blocks) {
     ds_kv_pool p;
     naive_queue q = {.n = BLOCKS};
     for (int i = 0; i < BLOCKS; i++) q.owner[i] = -1;
-    cr_assert(ds_kv_init(&p, BLOCKS, true, &heap_alloc) == DS_OK);
+    cr_assert(ds_kv_init(&p, BLOCKS, true, DS_EVICT_LRU, &heap_alloc) == DS_OK);
     int held[OWNERS] = {0};
     uint64_t run[OWNERS];
     for (int i = 0; i < OWNERS; i++) run[i] = DS_KV_NO_RUN;

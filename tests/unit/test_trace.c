@@ -173,12 +173,12 @@ Test(trace, native_lines_are_read) {
        {{0, 1, 2, 1}, {2, 3, 4, 3}}},
       {"\xef\xbb\xbf{\"arrival_ns\":9000000000000000000,\"input_tokens\":1,\"output_tokens\":2,"
        "\"priority\":-3,\"tenant\":\"t\",\"session\":8,\"turn\":0,"
-       "\"think_ns\":0,\"class\":\"chat\",\"block_tokens\":16,\"blocks\":[0, 18446744073709551615 "
+       "\"think_ns\":0,\"class\":\"chat\",\"block_tokens\":1,\"blocks\":[0, 18446744073709551615 "
        ",7],\"prefix\":[\"system\",512]}\n",
        1,
        {{0, 1, 2, 1}}},
       {"{\"arrival_ns\":0,\"input_tokens\":1,\"output_tokens\":2,\"blocks\":[],\"class\":\"a]},{"
-       "\\\"\"}\n{\"arrival_ns\":0,\"blocks\" : [ 1 ] ,\"input_tokens\":1,\"output_tokens\":1}\n",
+       "\\\"\"}\n{\"arrival_ns\":0,\"blocks\" : [ 1 ] ,\"block_tokens\":16,\"input_tokens\":1,\"output_tokens\":1}\n",
        2,
        {{0, 1, 2, 1}, {0, 1, 1, 2}}},
   };
