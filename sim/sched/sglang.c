@@ -323,7 +323,7 @@ static bool prefill(state *s, const config *c, const ds_sched_view *v, ds_plan *
   if (chunk && !continue_chunked(s, v, out, &b)) return false;
   walk w = {.slot = DS_SLOT_NONE, .cap = INT64_MAX};
   if (c->schedule_policy == LPM && v->n_queue <= LPM_QUEUE_MAX) sort_by_prefix(s, v, out, &w);
-  int64_t taken = 0;
+  int64_t taken = b.blocks == UNLIMITED ? 0 : v->free_blocks - b.blocks; /* by decodes and by the chunk */
   for (uint32_t slot = DS_SLOT_NONE; v->n_queue > 0;) {
     slot = step(s, c, v, out, &w, slot);
     if (slot == DS_SLOT_NONE) break;
