@@ -20,6 +20,7 @@ typedef enum ds_purpose {
   DS_PURPOSE_OUTPUT_TOKENS = 3,
   DS_PURPOSE_ORDER = 4,  /* shuffles */
   DS_PURPOSE_CHANCE = 5, /* bootstrap and other statistics */
+  DS_PURPOSE_ACCEPTANCE = 6, /* of drafted tokens */
   DS_PURPOSE_TEST = 0xffff
 } ds_purpose;
 

@@ -211,13 +211,13 @@ static bool is_input(const char *path, const char *input) {
 }
 
 static bool spare_inputs(const run_args *a, const ds_scenario *sc, ds_diag *d) {
-  const char *outputs[] = {a->json, a->requests, a->steps};
+  const char *written[] = {a->json, a->requests, a->steps};
   const char *inputs[] = {a->scenario != NULL ? a->scenario : "", sc->workload.path};
   for (size_t i = 0; i < 3; i++)
     for (size_t k = 0; k < 2; k++)
-      if (is_input(outputs[i], inputs[k]))
+      if (is_input(written[i], inputs[k]))
         return ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "output '%s' would replace what is read",
-                           outputs[i]);
+                           written[i]);
   return true;
 }
 

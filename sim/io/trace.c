@@ -297,6 +297,7 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .output_tokens = r->output_tokens,
                       .max_tokens = cap_of(&t->w, r),
                       .priority = r->priority,
+                      .tenant = r->tenant,
                       .spans = r->spans,
                       .n_spans = r->n_spans};
   if (DS_UNLIKELY(r->n_spans > 0) && !t->sort && !ds_span_keep(&t->spans, &out->spans, r->n_spans))

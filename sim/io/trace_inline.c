@@ -26,6 +26,7 @@ static bool inline_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_di
                        .output_tokens = r->output_tokens,
                        .max_tokens = r->max_tokens,
                        .priority = r->priority,
+                       .tenant = r->tenant,
                        .n_spans = r->n_spans,
                        .spans = r->spans};
   }

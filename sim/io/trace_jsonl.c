@@ -446,11 +446,26 @@ static bool take_spans(jsonl *j, const char *s, const json_t *prefix, uint32_t b
   return true;
 }
 
+/* A tenant is told apart by a number: its own where its name is one, else a hash of the name (FNV-1a, 32 bits). */
+static uint32_t tenant_number(const char *name) {
+  uint32_t hash = 2166136261u;
+  uint64_t number = 0;
+  size_t n = strlen(name);
+  if (n == 0) return 0;
+  for (size_t i = 0; i < n; i++) {
+    hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+    number = name[i] >= '0' && name[i] <= '9' && number <= UINT32_MAX ? number * 10 + (uint64_t)(name[i] - '0')
+                                                                      : UINT64_MAX;
+  }
+  if (number <= UINT32_MAX) return (uint32_t)number;
+  return hash != 0 ? hash : 1;
+}
+
 static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_diag *d) {
   int64_t count[KEY_N] = {0};
   bool present[KEY_N] = {false};
   const json_t *prefix = NULL;
-  char id[ID_BYTES_MAX + 1] = "", unused[ID_BYTES_MAX + 1] = "";
+  char id[ID_BYTES_MAX + 1] = "", tenant[ID_BYTES_MAX + 1] = "", unused[ID_BYTES_MAX + 1] = "";
   for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
     const json_t *v = json_object_iter_value(at);
     int key = key_of(json_object_iter_key(at));
@@ -460,7 +475,7 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
     if (keys[key].kind == KIND_COUNT)
       good = take_count(j, s, key, v, &count[key], d);
     else if (keys[key].kind == KIND_TEXT || keys[key].kind == KIND_NAME)
-      good = take_text(j, s, key, v, key == KEY_ID ? id : unused, d);
+      good = take_text(j, s, key, v, key == KEY_ID ? id : key == KEY_TENANT ? tenant : unused, d);
     else
       good = check_list(j, s, key, v, d);
     if (key == KEY_PREFIX) prefix = v;
@@ -481,6 +496,7 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
                   .output_tokens = (uint32_t)count[KEY_OUTPUT],
                   .max_tokens = (uint32_t)count[KEY_MAX],
                   .priority = (int32_t)count[KEY_PRIORITY],
+                  .tenant = tenant_number(tenant),
                   .time_column = column_of(j, s, KEY_ARRIVAL),
                   .input_column = column_of(j, s, KEY_INPUT),
                   .output_column = column_of(j, s, KEY_OUTPUT)};

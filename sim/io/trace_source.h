@@ -19,6 +19,7 @@ typedef struct ds_row {
   uint32_t input_tokens, output_tokens; /* may be 0; at most DS_TOKENS_MAX */
   uint32_t max_tokens;                  /* 0: not given */
   int32_t priority;
+  uint32_t tenant;                      /* 0: not given */
   uint32_t time_column, input_column, output_column; /* 1-based, for messages */
   uint32_t n_spans;
   const ds_span *spans; /* what its tokens are (kv/span.h); the source's, until the next call of rows */

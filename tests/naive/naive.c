@@ -10,9 +10,8 @@
  *   naive SCENARIO [--steps FILE.jsonl] [--requests FILE.jsonl]
  *
  * --steps writes the lines of the program's --steps. --requests writes a line per request in order
- * of the file:
- * {"id", "replica", "arrival_ns", "scheduled_ns", "tokens_ns": [...], "preemptions",
- * "cached_tokens"}. Exit status: 0 done, 3 input that it cannot take. */
+ * of the file, with the time of each of its tokens.
+ * Exit status: 0 done, 3 input that it cannot take. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -83,7 +82,7 @@ static struct {
 
 static FILE *steps_file;
 
-static void die(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static _Noreturn void die(const char *format, ...) {
   va_list ap;
   va_start(ap, format);
   fputs("naive: ", stderr);
@@ -547,9 +546,9 @@ static void write_requests(const char *path) {
     const request *r = &S.r[i];
     fprintf(f,
             "{\"id\":%s,\"replica\":%lld,\"arrival_ns\":%lld,\"scheduled_ns\":%lld,\"preemptions\":"
-            "%lld,\"cached_tokens\":%lld,\"tokens_ns\":[",
+            "%lld,\"tokens_ns\":[",
             r->id, (long long)r->replica, (long long)r->arrival, (long long)r->scheduled,
-            (long long)r->preemptions, (long long)r->cached);
+            (long long)r->preemptions);
     for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token_time[k]);
     fputs("]}\n", f);
   }

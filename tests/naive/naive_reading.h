@@ -190,7 +190,7 @@ static void read_scenario(const char *path) {
   S.full_must_fit = truth(opt, "full_sequence_must_fit", true);
   S.by_priority = !strcmp(text(opt, "scheduling_policy", "fcfs"), "priority");
   S.max_batch = integer(opt, "max_batch_size", 1);
-  S.hold = truth(opt, "hold_finished_slots", false);
+  S.hold = truth(opt, "hold_finished_slots", true);
   S.pad = truth(opt, "pad", false);
   S.batch_end = !strcmp(text(opt, "emit", "stream"), "batch-end");
   S.max_delay = duration(opt, "max_queue_delay", 0);
