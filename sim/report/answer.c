@@ -337,7 +337,7 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   line l = {"", 0};
   put(&l, "output lengths %s to the scheduler",
       sc->sched != NULL && sc->sched->oracle ? "known" : "unknown");
-  if (sc->sched != NULL && sc->sched->reserves && w->max_tokens_is_output)
+  if (sc->sched != NULL && sc->sched->reserves && !sc->sched->oracle && w->max_tokens_is_output)
     put(&l, " but its caps are the true lengths");
   bool may_share = sc->run.pool.prefix_cache && r->drive->result->identified > 0;
   put(&l, "; %s cache; prefix cache %s", sc->run.pool.warm_cache ? "warm" : "cold",

@@ -224,6 +224,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   if (c->chunking == EQUAL_PROGRESS && c->enable_chunked_context) share_equally(v, out, from, unit, m.tokens);
   else share_first_come(c, v, out, from, unit, m.tokens);
   uint32_t kept = from;
+  bool candidates = out->n_grants > from;
   for (uint32_t i = from; i < out->n_grants; i++) {
     if (out->grants[i].tokens == 0) continue;
     const ds_req_view *r = &v->req[out->grants[i].slot];
@@ -232,8 +233,8 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   }
   if (kept < out->n_grants && out->blocked == DS_BLOCKED_NO) out->blocked = DS_BLOCKED_OTHER;
   out->n_grants = kept;
-  /* What blocks the queue goes on blocking it; only a lack of tokens may turn into one of KV. */
-  bool same = v->n_queue == 0 || c->capacity_policy != MAX_UTILIZATION || out->blocked != DS_BLOCKED_OTHER;
+  /* What blocks the queue's head goes on blocking it. One that capacity admits, and that only lacks tokens, may come to lack KV. */
+  bool same = v->n_queue == 0 || c->capacity_policy != MAX_UTILIZATION || !candidates;
   out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0 && same;
   return DS_OK;
 }
