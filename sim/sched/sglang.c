@@ -155,14 +155,15 @@ typedef struct walk { /* through the queue, in the order of the policy */
   uint64_t index;
 } walk;
 
-static uint32_t hit_of(const ds_sched_view *v, uint32_t slot, const ds_plan *out, int64_t new_blocks) {
-  if (!v->prefix_cache || v->cached_tokens == NULL) return 0;
-  return v->cached_tokens(v->engine, slot, out, new_blocks);
+/* Cached tokens of a waiting request, and how many of them lie in memory that others hold: those cost nothing. */
+static uint32_t hit_of(const ds_sched_view *v, uint32_t slot, const ds_plan *out, int64_t new_blocks, uint32_t *held) {
+  *held = 0;
+  return v->prefix_cache ? v->cached_hit(v->engine, slot, out, new_blocks, held) : 0;
 }
 
 static void sort_by_prefix(state *s, const ds_sched_view *v, const ds_plan *out, walk *w) {
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
-    uint32_t hit = hit_of(v, slot, out, 0), i = w->n++;
+    uint32_t held, hit = hit_of(v, slot, out, 0, &held), i = w->n++;
     for (; i > 0 && s->hits[i - 1] < hit; i--) {
       s->order[i] = s->order[i - 1];
       s->hits[i] = s->hits[i - 1];
@@ -198,7 +199,8 @@ static uint32_t step(const state *s, const config *c, const ds_sched_view *v, co
   uint32_t slot = from == DS_SLOT_NONE ? v->queue_head : v->req[from].next;
   for (;;) {
     for (; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
-      if ((hit_of(v, slot, out, 0) > 0) == (w->pass == 0)) return slot;
+      uint32_t held;
+      if ((hit_of(v, slot, out, 0, &held) > 0) == (w->pass == 0)) return slot;
     }
     if (w->pass++ > 0) return DS_SLOT_NONE;
     slot = v->queue_head;
@@ -242,9 +244,10 @@ static bool continue_chunked(state *s, const ds_sched_view *v, ds_plan *out, bud
 /* Admit one, whole or its first chunk; false: stop here. */
 static bool admit(state *s, const ds_sched_view *v, ds_plan *out, budget *b, uint32_t slot, int64_t *taken) {
   int64_t page = v->block_tokens, known = ds_view_known(v, slot);
-  int64_t hit = hit_of(v, slot, out, *taken);
+  uint32_t held;
+  int64_t hit = hit_of(v, slot, out, *taken, &held);
   int64_t extend = known - hit, pages = whole_pages(v, extend);
-  if ((double)(extend + future_of(v, slot) + page) >= b->total - (double)hit) {
+  if ((double)(extend + future_of(v, slot) + page) >= b->total - (double)(hit - held)) {
     s->full = s->was_full_of_kv = true;
     return false;
   }
@@ -252,7 +255,7 @@ static bool admit(state *s, const ds_sched_view *v, ds_plan *out, budget *b, uin
   int64_t n = extend;
   if (b->chunk != UNLIMITED && pages > b->chunk) n = b->chunk / page * page;
   if (n <= 0) return false;
-  int64_t blocks = ds_div_up(hit + n, page);
+  int64_t blocks = ds_div_up(hit + n, page) - held / page; /* blocks of a hit that nobody holds are free ones */
   if (b->blocks != UNLIMITED) {
     if (blocks > b->blocks) {
       s->full = s->was_full_of_kv = true;
@@ -261,8 +264,8 @@ static bool admit(state *s, const ds_sched_view *v, ds_plan *out, budget *b, uin
     b->blocks -= blocks;
   }
   out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n, .cached_tokens = (uint32_t)hit};
-  *taken += blocks - hit / page;
-  b->total -= (double)hit;
+  *taken += blocks - (hit - held) / page;
+  b->total -= (double)(hit - held);
   if (n < extend) {
     s->chunking = true;
     s->chunked = slot;
@@ -320,7 +323,7 @@ static bool prefill(state *s, const config *c, const ds_sched_view *v, ds_plan *
   if (chunk && !continue_chunked(s, v, out, &b)) return false;
   walk w = {.slot = DS_SLOT_NONE, .cap = INT64_MAX};
   if (c->schedule_policy == LPM && v->n_queue <= LPM_QUEUE_MAX) sort_by_prefix(s, v, out, &w);
-  int64_t taken = 0;
+  int64_t taken = b.blocks == UNLIMITED ? 0 : v->free_blocks - b.blocks; /* by decodes and by the chunk */
   for (uint32_t slot = DS_SLOT_NONE; v->n_queue > 0;) {
     slot = step(s, c, v, out, &w, slot);
     if (slot == DS_SLOT_NONE) break;
@@ -361,7 +364,7 @@ static void retract(state *s, const ds_sched_view *v, ds_plan *out, int64_t need
       /* With drafts the last of the batch leaves. */
       if (victim == DS_SLOT_NONE || v->drafts > 0 || leaves_before(v, slot, victim)) victim = slot;
     }
-    int64_t held = ds_view_blocks(v, victim), more = next_end(v, victim) - held;
+    int64_t more = next_end(v, victim) - ds_view_blocks(v, victim);
     if (more > 0) need -= more;
     free += ds_view_freed(v, victim, out); /* not what others hold, too */
     out->preempt[out->n_preempt++] = victim;

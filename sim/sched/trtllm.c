@@ -160,14 +160,16 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
       return;
     }
     int64_t known = ds_view_known(v, slot), hit = 0, now = ds_div_up(known, v->block_tokens);
-    if (v->prefix_cache && v->cached_tokens != NULL) hit = v->cached_tokens(v->engine, slot, out, taken);
+    uint32_t held = 0; /* cached tokens in blocks that others hold: those cost nothing now */
+    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, taken, &held);
+    int64_t need = now - held / v->block_tokens;
     int64_t whole = to_completion(s, &v->req[slot]);
-    bool fits = c->capacity_policy == MAX_UTILIZATION ? now <= m->blocks : promised + whole <= v->total_blocks;
+    bool fits = c->capacity_policy == MAX_UTILIZATION ? need <= m->blocks : promised + whole <= v->total_blocks;
     if (!unlimited && !fits) {
       out->blocked = DS_BLOCKED_KV;
       return;
     }
-    m->blocks -= unlimited ? 0 : now;
+    m->blocks -= unlimited ? 0 : need;
     promised += whole;
     taken += now - hit / v->block_tokens;
     running++;

@@ -90,12 +90,14 @@ static void options(const n_world *w, char *t, size_t n) {
 
 /* more: further keys of the pool. Where TGI cannot do what is asked vLLM V1 stands in. */
 static void scenario_text(const n_world *w, const char *more, bool async, char *t, size_t n) {
+  bool shared = strstr(more, "warm") != NULL; /* prompts that begin alike */
   static const char *const names[] = {"sglang", "trtllm", "tgi", "vllm-v1"};
   int engine = (int)w->engine;
   char opt[640];
   options(w, opt, sizeof opt);
+  if (shared && engine == N_TGI) engine = N_TRTLLM + 2;
   if (async && engine == N_TRTLLM) engine = N_TGI;
-  if (engine == N_TGI && (async || strstr(more, "speculative"))) {
+  if ((engine == N_TGI && (async || strstr(more, "speculative"))) || engine == 3) {
     engine = 3;
     snprintf(opt, sizeof opt, "max_num_seqs: %lld, max_num_batched_tokens: %lld", (long long)w->max_running,
              (long long)w->max_tokens);
@@ -103,15 +105,19 @@ static void scenario_text(const n_world *w, const char *more, bool async, char *
   if (async) strcat(opt, engine == 3 ? ", async_scheduling: true" : ", overlap: true");
   size_t k = (size_t)snprintf(
       t, n,
-      "scenario: 1\npools:\n  - {name: main, scheduler: %s, kv_blocks: %lld, kv_block_tokens: %lld, prefix_cache: false%s,\n"
+      "scenario: 1\npools:\n  - {name: main, scheduler: %s, kv_blocks: %lld, kv_block_tokens: %lld, prefix_cache: %s%s,\n"
       "     scheduler_options: {%s}}\n"
       "cost: {model: linear, step: %lld us, prefill_token: %lld us, decode_sequence: %lld us, draft_token: 300 us%s}\n"
       "workload:\n  requests:\n",
-      names[engine], (long long)w->blocks, (long long)w->block_tokens, more, opt, (long long)w->step_ns / 1000,
+      names[engine], (long long)w->blocks, (long long)w->block_tokens, shared ? "true" : "false", more, opt, (long long)w->step_ns / 1000,
       (long long)w->prefill_ns / 1000, (long long)w->decode_ns / 1000, async ? ", scheduling_time: 2 ms" : "");
-  for (int i = 0; i < w->n; i++)
-    k += (size_t)snprintf(t + k, n - k, "    - {arrival_ns: %lld, input_tokens: %lld, output_tokens: %lld, max_tokens: %lld}\n",
-                          (long long)w->r[i].arrival, (long long)w->r[i].p, (long long)w->r[i].o, (long long)w->r[i].max);
+  for (int i = 0; i < w->n; i++) {
+    char prefix[48] = "";
+    if (shared) snprintf(prefix, sizeof prefix, ", prefix: [p%d, %lld]", i % 3, (long long)n_min(w->r[i].p, 15));
+    k += (size_t)snprintf(
+        t + k, n - k, "    - {arrival_ns: %lld, input_tokens: %lld, output_tokens: %lld, max_tokens: %lld%s}\n",
+        (long long)w->r[i].arrival, (long long)w->r[i].p, (long long)w->r[i].o, (long long)w->r[i].max, prefix);
+  }
 }
 
 static const ds_data_dirs here = {{"."}, 1};
@@ -248,7 +254,8 @@ int main(int argc, char **argv) {
       {"speculation by batch", ", speculative: {method: ngram, acceptance: [0.9, 0.5, 0.2, 0.8], "
                                "by_batch: [[1, 2, 4], [3, 5, 1]], lookahead: 0}"},
       {"lockstep", ", data_parallel: 3"},
-      {"asynchronous scheduling", ""}};
+      {"asynchronous scheduling", ""},
+      {"shared prefixes", ", initial_cache: warm"}};
   for (size_t k = 0; k < sizeof beside / sizeof beside[0]; k++) {
     bad = 0;
     for (uint64_t seed = first; seed < first + (uint64_t)n / 3; seed++) bad += !leases_agree(seed, beside[k][1], k == 3, &leased);

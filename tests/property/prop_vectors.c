@@ -228,9 +228,22 @@ static json_t *speculation_of(const json_t *v, json_t *cost) {
                    "acceptance", value);
 }
 
+/* "A0..A5,z0,z1": what the tokens are, one by one. */
+static json_t *ids_of(const char *tokens) {
+  json_t *ids = json_array();
+  for (const char *c = tokens; *c; c += strcspn(c, ","), c += *c == ',') {
+    long from = strtol(c + 1, NULL, 10), to = from;
+    const char *dots = strstr(c, "..");
+    if (dots && dots < c + strcspn(c, ",")) to = strtol(dots + 3, NULL, 10);
+    for (long i = from; i <= to; i++) json_array_append_new(ids, json_integer(*c * 1000 + i));
+  }
+  return ids;
+}
+
 /* An entry as a scenario; NULL when it uses something that this version does not have. */
 static json_t *scenario_of(const json_t *v, bool priority) {
-  static const char *const known[] = {"id", "arrival_us", "prompt", "output", "max_tokens", "prio"};
+  static const char *const known[] = {"id", "arrival_us", "prompt", "output", "max_tokens", "prio",
+                                      "prefix"};
   const char *policy = json_string_value(json_object_get(v, "policy"));
   /* Its name for a policy, ours, and the option that tells variants apart. */
   static const char *const policies[][3] = {{"static", "static", NULL},
@@ -301,6 +314,10 @@ static json_t *scenario_of(const json_t *v, bool priority) {
       json_object_set_new(one, "max_tokens",
                           json_integer(get_int(r, "max_tokens") -
                                        (whole_cap ? get_int(r, "prompt") : 0)));
+    if (json_object_get(r, "prefix")) {
+      json_object_set_new(one, "block_tokens", json_integer(1));
+      json_object_set_new(one, "blocks", ids_of(json_string_value(json_object_get(r, "prefix"))));
+    }
     if (json_object_get(r, "prio")) json_object_set(one, "priority", json_object_get(r, "prio"));
     json_array_append_new(requests, one);
   }
