@@ -337,8 +337,9 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     }
   } else if (s->overlap && s->reach == 0 && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
     r->v.n_held++;
-    if (r->v.prefix_cache) DS_TRY(ds_cache_give_back(s, r, slot, false)); /* others may hold them, too */
-    else r->held_blocks += v->blocks;
+    uint32_t own;
+    DS_TRY(ds_cache_leave(s, r, slot, &own));
+    r->held_blocks += own;
     r->held_ctx += v->prompt_tokens + v->emitted;
     r->ctx_sum += v->prompt_tokens + v->emitted;
   } else {

@@ -249,6 +249,7 @@ ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t to
 void ds_cache_count(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_cache_computed(ds_sim *s, ds_replica *r, uint32_t slot, uint64_t tokens); /* so many tokens have KV now */
 ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes_back);
+ds_status ds_cache_leave(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t *own); /* the path only; own: what it still holds */
 /* tier.c: memory behind the replica's own */
 ds_status ds_tiers_init(ds_sim *s, ds_error *err);
 void ds_tiers_free(ds_sim *s);

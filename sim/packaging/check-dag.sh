@@ -68,6 +68,7 @@ complain 'every file names its licence' "$(
 )"
 
 complain 'the naive simulator shares nothing with sim/' "$(
-  [ ! -d tests/naive ] || grep -nE '#[[:space:]]*include[[:space:]]*"|sim/' -r tests/naive --include='*.[ch]' | grep '#'
+  [ ! -d tests/naive ] || grep -nE '#[[:space:]]*include[[:space:]]*"|sim/' -r tests/naive --include='*.[ch]' | grep '#' |
+    grep -vE '"naive_[a-z]+\.h"'
 )"
 exit $fail

@@ -366,7 +366,7 @@ static void retract(state *s, const ds_sched_view *v, ds_plan *out, int64_t need
     }
     int64_t more = next_end(v, victim) - ds_view_blocks(v, victim);
     if (more > 0) need -= more;
-    free += ds_view_freed(v, victim, out);
+    free += ds_view_freed(v, victim, out); /* not what others hold, too */
     out->preempt[out->n_preempt++] = victim;
     left--;
   }
