@@ -7,9 +7,10 @@
 #include "io/protocols.h"
 
 void ds_list_presets(ds_outfile *out) {
-  ds_out_text(out, "Workloads with a name: workload: {generate: {preset: NAME}}. requests, duration,\n"
-                   "arrivals (or only another rate: arrivals: {rate: 3 /s}) and lengths beside it\n"
-                   "take its place. `dryserve run --explain-config` shows what it is made of.\n");
+  ds_out_text(out,
+              "Workloads with a name: workload: {generate: {preset: NAME}}. requests, duration,\n"
+              "arrivals (or only another rate: arrivals: {rate: 3 /s}) and lengths beside it\n"
+              "take its place. `dryserve run --explain-config` shows what it is made of.\n");
   for (size_t i = 0; i < ds_n_presets; ++i) {
     const ds_preset *p = &ds_presets[i];
     ds_out_printf(out, "\n%s\n  ", p->name);
@@ -22,7 +23,8 @@ void ds_list_presets(ds_outfile *out) {
 }
 
 void ds_list_protocols(ds_outfile *out) {
-  ds_out_text(out, "Benchmark tools: workload: {protocol: {tool: NAME, ...}}; defaults in brackets.\n");
+  ds_out_text(out,
+              "Benchmark tools: workload: {protocol: {tool: NAME, ...}}; defaults in brackets.\n");
   for (size_t i = 0; i < ds_n_protocols; ++i) {
     const ds_protocol *p = &ds_protocols[i];
     ds_out_printf(out, "\n%s\n  ", p->name);

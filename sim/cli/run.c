@@ -218,6 +218,11 @@ static bool spare_inputs(const run_args *a, const ds_scenario *sc, ds_diag *d) {
       if (is_input(targets[i], inputs[k]))
         return ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "output '%s' would replace what is read",
                            targets[i]);
+  for (size_t i = 0; i < 3; i++)
+    for (size_t k = 0; k < sc->n_stream; k++)
+      if (is_input(targets[i], sc->stream[k].path))
+        return ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "output '%s' would replace what is read",
+                           targets[i]);
   return true;
 }
 
@@ -292,24 +297,36 @@ static void answer(const run_args *a, outputs *o, ds_report *r, double wall_s) {
   r->breaking = NULL;
 }
 
+static bool write_reports(const run_args *a, outputs *o, ds_report *r, double wall_s, ds_diag *d) {
+  if (o->json != NULL && !ds_json_report(o->json, r)) return out_of_memory(d);
+  if (o->requests != NULL) {
+    const char *class_name = r->scenario->workload.class_name;
+    bool good = o->jsonl ? ds_requests_jsonl(o->requests, r->drive, class_name)
+                         : ds_requests_csv(o->requests, r->drive, class_name);
+    if (!good) return out_of_memory(d);
+  }
+  if (o->answer != NULL) answer(a, o, r, wall_s);
+  return true;
+}
+
 static bool report(const run_args *a, const ds_scenario *sc, const ds_drive *drive, outputs *o,
                    double wall_s, bool *slo_met, ds_diag *d) {
   ds_summary summary;
+  ds_classes classes;
   if (!ds_summary_of(&sc->run, drive->result, &drive->arrivals, drive->oversize.n, &summary))
     return out_of_memory(d);
-  *slo_met = summary.slo_met;
+  bool good = ds_classes_of(sc, drive, &classes) || out_of_memory(d);
+  *slo_met = summary.slo_met && classes.slo_met;
   ds_warnings warnings;
   ds_warnings_of(sc, drive, &summary, &warnings);
-  ds_report r = {.scenario = sc, .drive = drive, .summary = &summary, .warnings = &warnings};
-  if (o->json != NULL && !ds_json_report(o->json, &r)) return out_of_memory(d);
-  if (o->requests != NULL) {
-    const char *class_name = sc->workload.class_name;
-    bool good = o->jsonl ? ds_requests_jsonl(o->requests, drive, class_name)
-                         : ds_requests_csv(o->requests, drive, class_name);
-    if (!good) return out_of_memory(d);
-  }
-  if (o->answer != NULL) answer(a, o, &r, wall_s);
-  return true;
+  ds_report r = {.scenario = sc,
+                 .drive = drive,
+                 .summary = &summary,
+                 .warnings = &warnings,
+                 .classes = &classes};
+  good = good && write_reports(a, o, &r, wall_s, d);
+  ds_classes_free(&classes);
+  return good;
 }
 
 static bool explain(const ds_scenario *sc, ds_diag *d) {
@@ -349,6 +366,7 @@ static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag 
       (a->quiet || o.answer != NULL || o.json != NULL || o.requests != NULL || o.steps != NULL);
   if (good) {
     ds_slo_complete(&sc->run.slo);
+    ds_classes_complete(sc);
     ds_drive_options opt;
     memset(&opt, 0, sizeof opt);
     opt.sim.no_lease = a->no_lease || o.steps != NULL;

@@ -107,7 +107,8 @@ ds_length ds_length_exponential(double mean) {
   return (ds_length){.kind = DS_LENGTH_EXPONENTIAL, .mean = 0.5 * (low + high)};
 }
 
-/* --- Zipf: rejection-inversion, Hoermann and Derflinger, ACM TOMACS 6 (1996) --------------------- */
+/* --- Zipf: rejection-inversion, Hoermann and Derflinger, ACM TOMACS 6 (1996) ---------------------
+ */
 
 /* Integral of x^-theta from 1, and its inverse. */
 static double hat(double x, double theta) {

@@ -28,15 +28,15 @@ struct ds_length {
   uint32_t tokens;  /* fixed */
   ds_lognormal law; /* else */
   ds_length_kind kind;
-  double low, high;  /* uniform: whole tokens from low to high, each as likely; limits of a normal
-                        law, 0 none; zipf: from low to high, low the most frequent */
-  double mean, sd;   /* normal: its own location and scale; exponential: its own mean */
-  bool clamp;        /* normal */
-  double theta;      /* zipf: the k-th of the range has a share of k^-theta */
+  double low, high; /* uniform: whole tokens from low to high, each as likely; limits of a normal
+                       law, 0 none; zipf: from low to high, low the most frequent */
+  double mean, sd;  /* normal: its own location and scale; exponential: its own mean */
+  bool clamp;       /* normal */
+  double theta;     /* zipf: the k-th of the range has a share of k^-theta */
   const ds_quantile *table; /* the caller's */
   size_t n_table;
-  double times;            /* table: every value times this */
-  const ds_length *part;   /* mixture: the caller's, with weights that add up to 1 */
+  double times;          /* table: every value times this */
+  const ds_length *part; /* mixture: the caller's, with weights that add up to 1 */
   const double *weight;
   size_t n_part;
 };

@@ -11,8 +11,7 @@ double ds_ln_gamma(double x) {
   double lifted = 1.0;
   while (x < 12.0) lifted *= x++;
   double z = 1.0 / (x * x);
-  double series =
-      (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z / 1188)))) / x;
+  double series = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z / 1188)))) / x;
   return (x - 0.5) * ds_log(x) - x + 0.91893853320467274178 + series - ds_log(lifted);
 }
 
@@ -68,9 +67,10 @@ static ds_rate_piece rest_of(const ds_rate_piece *p, double x) {
   ds_rate_piece rest = *p;
   double share = x / p->length_s;
   rest.length_s = p->length_s - x;
-  rest.from_per_s = p->exponential && p->from_per_s != p->to_per_s
-                        ? p->from_per_s * ds_exp(share * (ds_log(p->to_per_s) - ds_log(p->from_per_s)))
-                        : p->from_per_s + share * (p->to_per_s - p->from_per_s);
+  rest.from_per_s =
+      p->exponential && p->from_per_s != p->to_per_s
+          ? p->from_per_s * ds_exp(share * (ds_log(p->to_per_s) - ds_log(p->from_per_s)))
+          : p->from_per_s + share * (p->to_per_s - p->from_per_s);
   return rest;
 }
 
@@ -151,8 +151,7 @@ static double hidden_unit(const ds_process *p, size_t k, uint64_t draw) {
 static void begin_state(ds_process *p, size_t k, size_t state, double at_s) {
   uint64_t draw = 2 * p->hidden[k].jumps++;
   p->hidden[k].state = state;
-  p->hidden[k].until_s =
-      at_s - p->modulator[k].dwell_s[state] * ds_log(hidden_unit(p, k, draw));
+  p->hidden[k].until_s = at_s - p->modulator[k].dwell_s[state] * ds_log(hidden_unit(p, k, draw));
 }
 
 static void begin_modulators(ds_process *p) {
@@ -195,7 +194,8 @@ static bool next_modulated(ds_process *p, double area, double *at_s) {
 }
 
 static double indexed_rate(const ds_process *p, uint64_t i) {
-  double share = p->ramp > 1 ? (double)(i < p->ramp ? i : p->ramp - 1) / (double)(p->ramp - 1) : 0.0;
+  double share =
+      p->ramp > 1 ? (double)(i < p->ramp ? i : p->ramp - 1) / (double)(p->ramp - 1) : 0.0;
   if (p->exponential)
     return p->rate_per_s * ds_exp(share * (ds_log(p->end_rate_per_s) - ds_log(p->rate_per_s)));
   return p->rate_per_s + share * (p->end_rate_per_s - p->rate_per_s);

@@ -25,10 +25,10 @@ typedef enum ds_process_kind {
 } ds_process_kind;
 
 typedef enum ds_gap_law { /* all with mean 1 */
-  DS_GAP_EXPONENTIAL,
-  DS_GAP_CONSTANT,
-  DS_GAP_GAMMA,  /* shape: CV = 1 / sqrt(shape); vLLM calls it burstiness */
-  DS_GAP_WEIBULL /* shape */
+                          DS_GAP_EXPONENTIAL,
+                          DS_GAP_CONSTANT,
+                          DS_GAP_GAMMA,  /* shape: CV = 1 / sqrt(shape); vLLM calls it burstiness */
+                          DS_GAP_WEIBULL /* shape */
 } ds_gap_law;
 
 /* Part of a rate over time: a line from one rate to the other, or an exponential. */

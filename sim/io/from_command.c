@@ -153,7 +153,8 @@ static void note(ds_engine_command *c, const char *fmt, ...) {
 static bool split(command *c, const char **s, char *buffer) {
   const char *p = *s;
   for (;;) {
-    while (*p == ' ' || *p == '\t' || *p == '\r' || (*p == '\\' && p[1] == '\n')) p += *p == '\\' ? 2 : 1;
+    while (*p == ' ' || *p == '\t' || *p == '\r' || (*p == '\\' && p[1] == '\n'))
+      p += *p == '\\' ? 2 : 1;
     if (*p == '\n' && c->n == 0) {
       ++p;
       continue;
@@ -208,8 +209,9 @@ static bool find_engine(command *c, size_t *first) {
     c->out->engine = names[c->engine];
     return true;
   }
-  return refuse(c->d, "vllm serve MODEL ..., python -m sglang.launch_server ... or trtllm-serve MODEL ...",
-                "no engine's command in '%.60s'", c->n > 0 ? c->word[0] : "");
+  return refuse(
+      c->d, "vllm serve MODEL ..., python -m sglang.launch_server ... or trtllm-serve MODEL ...",
+      "no engine's command in '%.60s'", c->n > 0 ? c->word[0] : "");
 }
 
 /* --- values -------------------------------------------------------------------------------- */
@@ -220,7 +222,8 @@ static bool count_of(command *c, const char *flag, const char *value, int64_t *o
   char digits[24];
   size_t n = strlen(value);
   double times = 1; /* vLLM: 8k is 8000, 8K is 8192 */
-  if (n > 1 && n < sizeof digits && isdigit((unsigned char)value[n - 2]) && isalpha((unsigned char)value[n - 1])) {
+  if (n > 1 && n < sizeof digits && isdigit((unsigned char)value[n - 2]) &&
+      isalpha((unsigned char)value[n - 1])) {
     static const struct {
       char letter;
       double times;
@@ -244,7 +247,8 @@ static bool count_of(command *c, const char *flag, const char *value, int64_t *o
 static bool share_of(command *c, const char *flag, const char *value, double *out) {
   ds_unit_error e;
   if (ds_quantity_parse(value, DS_DIM_NUMBER, out, &e) && *out > 0 && *out <= 1) return true;
-  return refuse(c->d, "a share of the memory, such as 0.9", "--%.40s '%.60s' is no share", flag, value);
+  return refuse(c->d, "a share of the memory, such as 0.9", "--%.40s '%.60s' is no share", flag,
+                value);
 }
 
 static void ignore(command *c, const char *flag, const char *value) {
@@ -256,11 +260,11 @@ static void ignore(command *c, const char *flag, const char *value) {
 static void set_weights(command *c, const char *flag, const char *value) {
   static const struct {
     const char *value, *weights;
-  } is[] = {{"fp8", "fp8"},           {"fbgemm_fp8", "fp8"},   {"awq", "int4"},
-            {"awq_marlin", "int4"},   {"gptq", "int4"},        {"gptq_marlin", "int4"},
-            {"w8a8_int8", "int8"},    {"w8a8_fp8", "fp8"},     {"modelopt", "fp8"},
-            {"modelopt_fp4", "nvfp4"}, {"mxfp4", "mxfp4"},     {"bfloat16", "bf16"},
-            {"float16", "fp16"},      {"half", "fp16"}};
+  } is[] = {
+      {"fp8", "fp8"},      {"fbgemm_fp8", "fp8"},     {"awq", "int4"},       {"awq_marlin", "int4"},
+      {"gptq", "int4"},    {"gptq_marlin", "int4"},   {"w8a8_int8", "int8"}, {"w8a8_fp8", "fp8"},
+      {"modelopt", "fp8"}, {"modelopt_fp4", "nvfp4"}, {"mxfp4", "mxfp4"},    {"bfloat16", "bf16"},
+      {"float16", "fp16"}, {"half", "fp16"}};
   if (strcmp(value, "auto") == 0) return;
   for (size_t i = 0; i < LEN(is); ++i)
     if (strcmp(is[i].value, value) == 0) {
@@ -274,11 +278,11 @@ static void set_weights(command *c, const char *flag, const char *value) {
 
 static void set_kv(command *c, const char *flag, const char *value) {
   if (strcmp(value, "auto") == 0) return;
-  const char *kv = strncmp(value, "fp8", 3) == 0          ? "fp8"
+  const char *kv = strncmp(value, "fp8", 3) == 0                                  ? "fp8"
                    : strcmp(value, "bfloat16") == 0 || strcmp(value, "bf16") == 0 ? "bf16"
-                   : strcmp(value, "float16") == 0        ? "fp16"
-                   : strcmp(value, "int8") == 0           ? "int8"
-                                                          : NULL;
+                   : strcmp(value, "float16") == 0                                ? "fp16"
+                   : strcmp(value, "int8") == 0                                   ? "int8"
+                                                                                  : NULL;
   if (kv)
     snprintf(c->out->kv_cache, sizeof c->out->kv_cache, "%s", kv);
   else
@@ -286,7 +290,8 @@ static void set_kv(command *c, const char *flag, const char *value) {
 }
 
 static bool set_option(command *c, const char *flag, const char *option, const char *value) {
-  bool plain = value[0] != '\0' && strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-_kKmM") == strlen(value);
+  bool plain = value[0] != '\0' &&
+               strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-_kKmM") == strlen(value);
   if (c->other_scheduler) {
     const char *other = NULL;
     for (size_t i = 0; i < LEN(instead); ++i)
@@ -305,8 +310,10 @@ static bool set_option(command *c, const char *flag, const char *option, const c
     value = text;
   }
   size_t n = strlen(c->out->options);
-  if (!plain) return refuse(c->d, "a number or a word", "--%.40s '%.60s' is not understood", flag, value);
-  snprintf(c->out->options + n, sizeof c->out->options - n, "%s%s: %.40s", n > 0 ? ", " : "", option, value);
+  if (!plain)
+    return refuse(c->d, "a number or a word", "--%.40s '%.60s' is not understood", flag, value);
+  snprintf(c->out->options + n, sizeof c->out->options - n, "%s%s: %.40s", n > 0 ? ", " : "",
+           option, value);
   return true;
 }
 
@@ -334,8 +341,10 @@ static bool apply(command *c, size_t k, const char *flag, const char *value) {
   case MEMORY:
     return share_of(c, flag, value, &o->memory_utilization);
   case FREE_MEMORY:
-    note(o, "--%s %s is a share of what the weights leave free; give the engine's start-up line or "
-            "kv_blocks for its exact KV size", flag, value);
+    note(o,
+         "--%s %s is a share of what the weights leave free; give the engine's start-up line or "
+         "kv_blocks for its exact KV size",
+         flag, value);
     return true;
   case BLOCK:
     return count_of(c, flag, value, &o->kv_block_tokens);
@@ -360,7 +369,8 @@ static bool apply(command *c, size_t k, const char *flag, const char *value) {
 }
 
 static bool has_value(target t) {
-  return t != PREFIX_ON && t != PREFIX_OFF && t != OPTION_ON && t != OPTION_OFF && t != NO_EFFECT_FLAG;
+  return t != PREFIX_ON && t != PREFIX_OFF && t != OPTION_ON && t != OPTION_OFF &&
+         t != NO_EFFECT_FLAG;
 }
 
 static bool take_flag(command *c, size_t *i) {
@@ -370,7 +380,8 @@ static bool take_flag(command *c, size_t *i) {
   if (n >= sizeof flag) n = sizeof flag - 1;
   for (size_t j = 0; j < n; ++j) flag[j] = word[j] == '_' ? '-' : word[j];
   flag[n] = '\0';
-  while (k < LEN(known) && !((known[k].engines & c->engine) && strcmp(known[k].name, flag) == 0)) ++k;
+  while (k < LEN(known) && !((known[k].engines & c->engine) && strcmp(known[k].name, flag) == 0))
+    ++k;
   const char *next = *i + 1 < c->n ? c->word[*i + 1] : NULL;
   bool next_is_flag = next && next[0] == '-' && !isdigit((unsigned char)next[1]);
   if (k == LEN(known)) {
@@ -414,13 +425,14 @@ static int64_t number_before(const char *text, const char *after) {
 
 static bool read_startup(command *c, const char *text) {
   if (text[strspn(text, " \t\r\n")] == '\0') return true;
-  static const char *const tokens_after[] = {"GPU KV cache size:", "max_total_num_tokens=",
-                                             "KV Cache is allocated. #tokens:",
-                                             "max tokens in paged KV cache ("};
+  static const char *const tokens_after[] = {
+      "GPU KV cache size:", "max_total_num_tokens=", "KV Cache is allocated. #tokens:",
+      "max tokens in paged KV cache ("};
   int64_t blocks = number_after(text, "GPU blocks:");
   if (blocks == 0) blocks = number_after(text, "num_gpu_blocks is:");
   int64_t tokens = 0;
-  for (size_t i = 0; i < LEN(tokens_after) && tokens == 0; ++i) tokens = number_after(text, tokens_after[i]);
+  for (size_t i = 0; i < LEN(tokens_after) && tokens == 0; ++i)
+    tokens = number_after(text, tokens_after[i]);
   if (tokens == 0) tokens = number_before(text, "tokens in paged KV cache");
   if (blocks > 0) c->out->kv_blocks = blocks;
   if (blocks == 0 && tokens > 0) c->kv_tokens = tokens;
@@ -431,7 +443,8 @@ static bool read_startup(command *c, const char *text) {
 
 static void finish(command *c) {
   ds_engine_command *o = c->out;
-  if (o->kv_block_tokens == 0) o->kv_block_tokens = c->engine == SGLANG ? 1 : c->engine == TRTLLM ? 32 : 16;
+  if (o->kv_block_tokens == 0)
+    o->kv_block_tokens = c->engine == SGLANG ? 1 : c->engine == TRTLLM ? 32 : 16;
   if (c->other_scheduler && c->engine == SGLANG) o->kv_block_tokens = 16; /* vllm-v1's own */
   if (c->kv_tokens > 0) o->kv_blocks = c->kv_tokens / o->kv_block_tokens;
   if (c->ignored[0]) note(o, "ignored: %.380s", c->ignored);
@@ -452,7 +465,8 @@ bool ds_engine_command_parse(const char *text, const char *startup, ds_engine_co
     c.other_scheduler = ds_scheduler_find(want) == NULL;
     snprintf(out->scheduler, sizeof out->scheduler, "%s", c.other_scheduler ? "vllm-v1" : want);
     if (c.other_scheduler)
-      note(out, "this version has no scheduler of %s: vllm-v1 stands in, with its limits", out->engine);
+      note(out, "this version has no scheduler of %s: vllm-v1 stands in, with its limits",
+           out->engine);
   }
   for (; ok && i < c.n; ++i) {
     if (c.word[i][0] == '-')

@@ -24,12 +24,12 @@ struct ds_law_table;
  * least 1. */
 typedef struct ds_length_law {
   ds_law law;
-  double value;             /* fixed */
-  double mean, p99, median; /* lognormal: mean and one of p99 or median; 0 = not given */
-  double min, max;          /* 0 = none; draws outside are drawn again */
-  double sd;                /* normal */
-  bool clamp;               /* normal: draws outside move to the limit instead */
-  double theta;             /* zipf */
+  double value;                     /* fixed */
+  double mean, p99, median;         /* lognormal: mean and one of p99 or median; 0 = not given */
+  double min, max;                  /* 0 = none; draws outside are drawn again */
+  double sd;                        /* normal */
+  bool clamp;                       /* normal: draws outside move to the limit instead */
+  double theta;                     /* zipf */
   const struct ds_law_table *table; /* empirical, mixture: the scenario's */
 } ds_length_law;
 
@@ -75,19 +75,20 @@ typedef struct ds_rate_chain { /* jumps between states; the rates of all chains 
 } ds_rate_chain;
 
 typedef struct ds_arrival_detail {
-  double shape;         /* of the gaps; gamma (burstiness) and Weibull; 0: exponential */
-  bool constant_gaps;   /* burstiness: inf */
-  bool exact;           /* all gaps scaled so that the last request arrives at requests / rate */
-  int64_t quantise_ns;  /* > 0: down to a multiple of it */
+  double shape;        /* of the gaps; gamma (burstiness) and Weibull; 0: exponential */
+  bool constant_gaps;  /* burstiness: inf */
+  bool exact;          /* all gaps scaled so that the last request arrives at requests / rate */
+  int64_t quantise_ns; /* > 0: down to a multiple of it */
   ds_rate_span span[DS_SPANS_MAX];
   size_t n_span;
   bool repeat, exponential;
-  bool by_request;      /* ramp: the rate depends on the number of the request */
+  bool by_request; /* ramp: the rate depends on the number of the request */
   double ramp_from_per_s, ramp_to_per_s;
   ds_rate_chain chain[DS_CHAINS_MAX];
   size_t n_chain;
-  int64_t users, every_ns; /* each user starts a turn so often, but not before the last is answered */
-  bool fixed_gaps;         /* of users; else exponential */
+  int64_t users,
+      every_ns;    /* each user starts a turn so often, but not before the last is answered */
+  bool fixed_gaps; /* of users; else exponential */
 } ds_arrival_detail;
 
 typedef struct ds_session_law { /* of a conversation or an agent's task */

@@ -4,8 +4,7 @@
 #include "io/presets.h"
 
 const ds_preset ds_presets[] = {
-    {"azure-conv",
-     "chat requests of a large provider, 5.53 /s, 1155 tokens in, 211 out",
+    {"azure-conv", "chat requests of a large provider, 5.53 /s, 1155 tokens in, 211 out",
      "AzurePublicDataset, AzureLLMInferenceTrace_conv 2023 (CC BY 4.0; Patel et al., Splitwise, "
      "ISCA 2024)",
      "KS distance of input 0.010, of output 0.011; dispersion of counts in 1, 10 and 60 s 1.3, "
@@ -29,8 +28,7 @@ const ds_preset ds_presets[] = {
      "  [0.6146, 183.5], [0.6401, 216.5], [0.6549, 218.5], [0.6712, 372.5], [0.7284,\n"
      "  392.5], [0.7926, 398.5], [0.8749, 415.5], [0.9241, 429.5], [0.9458, 446.5],\n"
      "  [0.9792, 536.5], [0.9938, 626.5], [1, 1000.5]]}\n"},
-    {"azure-code",
-     "code completion of a large provider, 2.57 /s in bursts, 2048 tokens in, 28 out",
+    {"azure-code", "code completion of a large provider, 2.57 /s in bursts, 2048 tokens in, 28 out",
      "AzurePublicDataset, AzureLLMInferenceTrace_code 2023 (CC BY 4.0; Patel et al., Splitwise, "
      "ISCA 2024)",
      "KS distance of input 0.009, of output 0.010; dispersion of counts in 1, 10 and 60 s 11.6, "
@@ -161,7 +159,8 @@ const ds_preset ds_presets[] = {
      "arrivals:\n"
      "  process: diurnal\n"
      "  rate: 16 /s\n"
-     "  hours: [19.3, 22.3, 32.6, 28.6, 17, 14.5, 12, 9.2, 9.5, 10.6, 13, 13.3, 7.2, 8.7, 11, 11.3,\n"
+     "  hours: [19.3, 22.3, 32.6, 28.6, 17, 14.5, 12, 9.2, 9.5, 10.6, 13, 13.3, 7.2, 8.7, 11, "
+     "11.3,\n"
      "    14.1, 8.9, 12, 9.4, 19.9, 26, 35.1, 18.9]\n"
      "input_tokens: {law: empirical, quantiles: [[0, 3.5], [0.0148, 9.5], [0.22,\n"
      "  32.5], [0.3266, 65.5], [0.3629, 83.5], [0.4666, 201.5], [0.5443, 216.5],\n"

@@ -10,10 +10,9 @@
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *const top_keys[] = {"scenario", "title", "model",  "weights",
-                                       "kv_cache", "pools", "router", "workload",
+                                       "kv_cache", "pools", "router", "workload", "workloads",
                                        "slo",      "cost",  "seed",   "tiers"};
 static const ds_later top_later[] = {
-    {"workloads", NULL, "several workloads at once"},
     {"admission", NULL, "admission control"},
     {"tenants", NULL, "tenants"},
     {"network", NULL, "a network between replicas"},
@@ -166,6 +165,16 @@ static bool read_router(ds_reader *r) {
   return ok;
 }
 
+static bool read_demand(ds_reader *r) {
+  const ds_node *one = ds_node_get(r->doc->root, "workload"),
+                *many = ds_node_get(r->doc->root, "workloads");
+  if (!many) return ds_read_workload(r, one);
+  if (!one) return ds_read_workloads(r, many);
+  ds_complain_key(r->d, many, "workloads stands beside workload");
+  ds_diag_expected(r->d, "one of the two");
+  return false;
+}
+
 static bool read_seed(ds_reader *r) {
   int64_t seed;
   if (!ds_opt_integer(r, r->doc->root, "seed", 0, INT64_MAX, 1, &seed)) return false;
@@ -198,7 +207,7 @@ static bool read_all(ds_reader *r) {
   if (!check_root(r) || !ds_section(r, root, top_keys, LEN(top_keys), top_later, LEN(top_later)) ||
       !read_version(r) || !read_title(r) || !ds_read_cost(r, cost, false) || !read_model(r) ||
       !read_formats(r) || !read_pools(r) || !read_router(r) ||
-      !ds_read_workload(r, ds_node_get(root, "workload")) ||
+      !read_demand(r) ||
       !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r) ||
       !ds_read_tiers(r, ds_node_get(root, "tiers")))
     return false;
@@ -247,6 +256,21 @@ bool ds_scenario_complain(const ds_scenario *s, const ds_error *err, ds_diag *d)
 
 /* --- loading ------------------------------------------------------------------------------- */
 
+static void free_workload(ds_workload *w) {
+  for (size_t i = 0; i < w->n_inline; ++i) {
+    free(w->inline_ids[i]);
+    if (w->inline_notes) free(w->inline_notes[i]);
+  }
+  free(w->inline_notes);
+  ds_span_room_free(&w->inline_spans);
+  free(w->inline_ids);
+  free(w->inline_requests);
+  for (ds_law_table *t = w->tables, *next; t; t = next) {
+    next = t->next;
+    free(t);
+  }
+}
+
 void ds_scenario_free(ds_scenario *s) {
   for (size_t i = 0; i < s->n_settings; ++i) {
     char *value;
@@ -255,18 +279,9 @@ void ds_scenario_free(ds_scenario *s) {
     free(value);
   }
   free(s->settings);
-  for (size_t i = 0; i < s->workload.n_inline; ++i) {
-    free(s->workload.inline_ids[i]);
-    if (s->workload.inline_notes) free(s->workload.inline_notes[i]);
-  }
-  free(s->workload.inline_notes);
-  ds_span_room_free(&s->workload.inline_spans);
-  free(s->workload.inline_ids);
-  free(s->workload.inline_requests);
-  for (ds_law_table *t = s->workload.tables, *next; t; t = next) {
-    next = t->next;
-    free(t);
-  }
+  free_workload(&s->workload);
+  for (size_t i = 0; i < s->n_stream; ++i) free_workload(&s->stream[i]);
+  free(s->stream);
   memset(s, 0, sizeof *s);
 }
 
@@ -288,7 +303,8 @@ bool ds_scenario_parse(const char *text, size_t bytes, const char *file, const c
   ds_doc doc;
   memset(out, 0, sizeof *out);
   memset(d, 0, sizeof *d);
-  ds_reader r = {.s = out, .doc = &doc, .dirs = dirs, .base_dir = base_dir, .d = d};
+  ds_reader r = {.s = out, .doc = &doc, .dirs = dirs, .base_dir = base_dir,
+                 .root = "workload", .slo_root = "slo", .d = d};
   bool from_flags = strcmp(file, "flags") == 0;
   if (!from_flags) snprintf(out->path, sizeof out->path, "%s", file);
   bool ok = ds_doc_parse(text, bytes, file, &doc, d);

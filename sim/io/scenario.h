@@ -12,7 +12,8 @@
 typedef enum ds_workload_kind {
   DS_WORKLOAD_TRACE,
   DS_WORKLOAD_GENERATE,
-  DS_WORKLOAD_INLINE
+  DS_WORKLOAD_INLINE,
+  DS_WORKLOAD_MERGED /* several streams, merged by time */
 } ds_workload_kind;
 
 /* What to do with a row that is not simply good (interface page, import defaults). */
@@ -57,6 +58,12 @@ typedef struct ds_map_entry {
 
 typedef struct ds_workload {
   ds_workload_kind kind;
+  /* merged */
+  const struct ds_workload *stream; /* the scenario's */
+  size_t n_stream;
+  /* of one stream among several */
+  ds_slo slo;
+  char tenant[DS_NAME_MAX];
   /* trace */
   char path[1024];       /* resolved; "-" is standard input */
   char path_given[1024]; /* as the scenario has it */
@@ -104,6 +111,8 @@ typedef struct ds_workload {
   int64_t concurrency; /* so many in flight, each completion admits the next; 0: no cap */
   int64_t think_ns;    /* generate: pause before a freed seat is taken again */
   /* all */
+  bool no_stream; /* the client sees nothing before the end */
+  int64_t rtt_ns; /* between client and server, there and back */
   char class_name[DS_NAME_MAX];
   int64_t max_tokens_fixed;  /* > 0: a count for everybody */
   double max_tokens_times;   /* > 0: so many times the true output */
@@ -127,6 +136,8 @@ typedef struct ds_scenario {
   const ds_sched_ops *sched;
   const ds_route_ops *route;
   ds_workload workload;
+  ds_workload *stream; /* workloads: in their order; owned */
+  size_t n_stream;
   ds_setting *settings; /* in the order of the interface page */
   size_t n_settings;
   /* Inputs read, for provenance: path as given and SHA-256 in hex. */

@@ -14,7 +14,9 @@ const char *const ds_arrival_names[DS_ARRIVAL_N] = {
     "poisson", "constant", "burst-at-zero", "closed-loop", "gamma",   "weibull", "mmpp",
     "onoff",   "ramp",     "steps",         "spike",       "diurnal", "users"};
 
-static const char section[] = "workload.generate.arrivals";
+static void enter(ds_reader *r, const char *inner) {
+  snprintf(r->prefix, sizeof r->prefix, "%s.generate.arrivals%s", r->root, inner);
+}
 
 static bool missing(ds_reader *r, const ds_node *map, const char *key, const char *expected) {
   ds_complain(r->d, map, "%s is missing", ds_name(r, key));
@@ -62,15 +64,14 @@ static bool read_burstiness(ds_reader *r, const ds_node *map, bool needed, ds_ar
     ds_diag_expected(r->d, "one of the two: burstiness = 1 / cv^2");
     return false;
   }
-  if (!b && !cv)
-    return !needed || missing(r, map, "burstiness", "burstiness: 0.5, or cv: 1.41");
+  if (!b && !cv) return !needed || missing(r, map, "burstiness", "burstiness: 0.5, or cv: 1.41");
   if (b && b->kind == DS_NODE_SCALAR && strcmp(b->text, "inf") == 0) {
     a->constant_gaps = true;
     return ds_note(r, "burstiness", b, "", "inf");
   }
   double x;
-  if (!ds_want_number(b ? b : cv, ds_name(r, b ? "burstiness" : "cv"), b ? 1e-3 : 0.02, b ? 1e4 : 32,
-                      &x, r->d))
+  if (!ds_want_number(b ? b : cv, ds_name(r, b ? "burstiness" : "cv"), b ? 1e-3 : 0.02,
+                      b ? 1e4 : 32, &x, r->d))
     return false;
   a->shape = b ? x : 1 / (x * x);
   ds_quantity_format(x, DS_DIM_NUMBER, text, sizeof text);
@@ -122,7 +123,7 @@ static bool read_mmpp(ds_reader *r, const ds_node *map, ds_arrival_detail *a) {
     return missing(r, map, "states",
                    "states: [{rate: 4 /s, dwell: 2 min}, {rate: 7 /s, dwell: 1 min}]");
   if (!ds_want_list(states, ds_name(r, "states"), r->d)) return false;
-  snprintf(r->prefix, sizeof r->prefix, "%s.states", section);
+  enter(r, ".states");
   if (!states->first || states->first->kind != DS_NODE_LIST) {
     a->n_chain = 1;
     if (!read_chain(r, states, &a->chain[0])) return false;
@@ -133,12 +134,14 @@ static bool read_mmpp(ds_reader *r, const ds_node *map, ds_arrival_detail *a) {
       return false;
     }
     for (const ds_node *n = states->first; n; n = n->next) {
-      snprintf(r->prefix, sizeof r->prefix, "%s.states.%zu", section, a->n_chain);
+      char inner[48];
+      snprintf(inner, sizeof inner, ".states.%zu", a->n_chain);
+      enter(r, inner);
       if (!ds_want_list(n, ds_name(r, ""), r->d) || !read_chain(r, n, &a->chain[a->n_chain++]))
         return false;
     }
   }
-  snprintf(r->prefix, sizeof r->prefix, "%s", section);
+  enter(r, "");
   double most = 0;
   for (size_t k = 0; k < a->n_chain; ++k)
     for (size_t i = 0; i < a->chain[k].n; ++i)
@@ -176,8 +179,7 @@ static bool read_onoff(ds_reader *r, const ds_node *map, const ds_node *rate, ds
   ds_rate_chain *c = &w->arrival.chain[0];
   w->arrival.n_chain = 1;
   c->n = 2;
-  if (!mean_rate(r, map, rate, w) ||
-      !need_time(r, map, "on", "on: 8 s", &c->dwell_s[0]) ||
+  if (!mean_rate(r, map, rate, w) || !need_time(r, map, "on", "on: 8 s", &c->dwell_s[0]) ||
       !need_time(r, map, "off", "off: 22 s", &c->dwell_s[1]))
     return false;
   c->rate_per_s[0] = w->rate_per_s * (c->dwell_s[0] + c->dwell_s[1]) / c->dwell_s[0];
@@ -229,7 +231,9 @@ static bool read_steps(ds_reader *r, const ds_node *map, ds_workload *w) {
   double area = 0, length = 0;
   for (const ds_node *n = list->first; n; n = n->next) {
     ds_rate_span *s = &a->span[a->n_span];
-    snprintf(r->prefix, sizeof r->prefix, "%s.steps.%zu", section, a->n_span++);
+    char inner[48];
+    snprintf(inner, sizeof inner, ".steps.%zu", a->n_span++);
+    enter(r, inner);
     if (!ds_want_keys(n, ds_name(r, ""), keys, LEN(keys), r->d) ||
         !need_rate(r, n, "rate", 0, &s->from_per_s) ||
         !need_time(r, n, "for", "for: 60 s", &s->length_s))
@@ -238,7 +242,7 @@ static bool read_steps(ds_reader *r, const ds_node *map, ds_workload *w) {
     area += s->from_per_s * s->length_s;
     length += s->length_s;
   }
-  snprintf(r->prefix, sizeof r->prefix, "%s", section);
+  enter(r, "");
   w->rate_per_s = area / length;
   if (!(area > 0)) {
     ds_complain(r->d, list, "%s: all rates are 0", ds_name(r, "steps"));
@@ -326,10 +330,10 @@ static bool read_diurnal(ds_reader *r, const ds_node *map, const ds_node *rate, 
     return false;
   }
   for (size_t i = 0; i < n; ++i)
-    a->span[i] = (ds_rate_span){.length_s = period_s / (double)n,
-                                .from_per_s = w->rate_per_s * level[i] * (double)n / sum,
-                                .to_per_s = w->rate_per_s * level[hours ? i : i + 1] *
-                                            (double)n / sum};
+    a->span[i] =
+        (ds_rate_span){.length_s = period_s / (double)n,
+                       .from_per_s = w->rate_per_s * level[i] * (double)n / sum,
+                       .to_per_s = w->rate_per_s * level[hours ? i : i + 1] * (double)n / sum};
   a->n_span = n;
   a->repeat = true;
   return true;
@@ -501,7 +505,7 @@ bool ds_read_arrivals(ds_reader *r, const ds_layers *g, ds_workload *w) {
                 *preset = ds_node_get(g->preset, "arrivals"), *map = own ? own : preset;
   size_t k = 0;
   if (!map) return missing(r, g->own, "arrivals", "arrivals: {process: poisson, rate: 12 /s}");
-  snprintf(r->prefix, sizeof r->prefix, "%s", section);
+  enter(r, "");
   if (!ds_want_map(map, ds_name(r, ""), r->d)) return false;
   const ds_node *rate = ds_node_get(map, "rate");
   if (own && preset && !ds_node_get(own, "process")) {

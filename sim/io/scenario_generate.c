@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/input.h"
 #include "io/presets.h"
 #include "io/scenario_read.h"
 
@@ -12,7 +13,7 @@
 #define TOKENS_MAX 1000000000 /* as in traces */
 
 static bool enter(ds_reader *r, const char *section) {
-  snprintf(r->prefix, sizeof r->prefix, "workload%s%s", section[0] ? "." : "", section);
+  snprintf(r->prefix, sizeof r->prefix, "%s%s%s", r->root, section[0] ? "." : "", section);
   return true;
 }
 
@@ -38,6 +39,22 @@ static bool read_length(ds_reader *r, const ds_layers *g, const char *key, ds_le
   return ds_read_law(r, n, section, false, l) && enter(r, "generate");
 }
 
+/* What the file holds decides what is generated, so its hash is a setting. */
+static bool note_hash(ds_reader *r, const ds_node *rows, const ds_workload *w) {
+  ds_input *in;
+  if (!ds_input_open(w->rows_path, w->rows_path_given, &in, r->d)) return false;
+  bool ok = true;
+  for (;;) {
+    in->at = in->end;
+    if (in->ended) break;
+    ok = ds_input_fill(in, r->d);
+    if (!ok) break;
+  }
+  ok = ok && ds_note(r, "rows_sha256", rows, "", "%s", ds_input_sha256(in));
+  ds_input_close(in);
+  return ok;
+}
+
 /* lengths: {rows: FILE} draws input and output together from the rows of a trace. */
 static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
   static const char *const keys[] = {"rows", "order"};
@@ -58,7 +75,7 @@ static bool read_rows(ds_reader *r, const ds_node *lengths, ds_workload *w) {
     ds_diag_expected(r->d, "the path of a trace");
     return false;
   }
-  if (!ds_note_text(r, "rows", rows, "", w->rows_path_given) ||
+  if (!ds_note_text(r, "rows", rows, "", w->rows_path_given) || !note_hash(r, rows, w) ||
       !ds_opt_choice(r, lengths, "order", orders, LEN(orders), 0, &k))
     return false;
   w->rows_order = "rea"[k];
@@ -106,8 +123,8 @@ static bool read_agents(ds_reader *r, const ds_node *n, ds_session_law *s) {
 }
 
 static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
-  static const char *const keys[] = {"turns", "think", "input_tokens", "max_context",
-                                     "compact_to", "sub_agents"};
+  static const char *const keys[] = {"turns",       "think",      "input_tokens",
+                                     "max_context", "compact_to", "sub_agents"};
   static const char section[] = "generate.session";
   ds_session_law *s = &w->session;
   if (!n) return true;
@@ -129,8 +146,7 @@ static bool read_session(ds_reader *r, const ds_node *n, ds_workload *w) {
   const ds_node *compact = ds_node_get(n, "compact_to"), *agents = ds_node_get(n, "sub_agents");
   if (compact && s->max_context == 0)
     return missing(r, n, "max_context", "max_context: 165000, beside compact_to");
-  if (compact &&
-      !ds_opt_integer(r, n, "compact_to", 1, s->max_context - 1, 0, &s->compact_to))
+  if (compact && !ds_opt_integer(r, n, "compact_to", 1, s->max_context - 1, 0, &s->compact_to))
     return false;
   return (!agents || read_agents(r, agents, s)) && enter(r, "generate");
 }
@@ -185,8 +201,8 @@ static bool check_together(ds_reader *r, const ds_node *own, ds_workload *w) {
   if (duration && (w->process == DS_ARRIVAL_BURST || seats)) {
     ds_complain_key(r->d, duration, "%s stands beside process: %s", ds_name(r, "duration"),
                     seats ? "closed-loop" : "burst-at-zero");
-    ds_diag_expected(r->d, seats ? "requests: how many in all"
-                                 : "requests: how many arrive at time 0");
+    ds_diag_expected(r->d,
+                     seats ? "requests: how many in all" : "requests: how many arrive at time 0");
     return false;
   }
   if (duration && w->arrival.exact) {
@@ -217,8 +233,9 @@ static bool read_with(ds_reader *r, const ds_layers *g, ds_workload *w) {
 }
 
 bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w) {
-  static const char *const keys[] = {"requests", "duration", "preset",  "arrivals", "input_tokens",
-                                     "output_tokens", "lengths", "session", "prefix"};
+  static const char *const keys[] = {"requests", "duration",     "preset",
+                                     "arrivals", "input_tokens", "output_tokens",
+                                     "lengths",  "session",      "prefix"};
   enter(r, "generate");
   if (!ds_section(r, generate, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *preset = ds_node_get(generate, "preset");
@@ -233,8 +250,7 @@ bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w) {
   ds_doc doc;
   char file[64];
   snprintf(file, sizeof file, "preset %s", names[k]);
-  if (!ds_doc_parse(ds_presets[k].text, strlen(ds_presets[k].text), file, &doc, r->d))
-    return false;
+  if (!ds_doc_parse(ds_presets[k].text, strlen(ds_presets[k].text), file, &doc, r->d)) return false;
   g.preset = doc.root;
   bool ok = read_with(r, &g, w);
   ds_doc_free(&doc);

@@ -9,7 +9,7 @@
 #define LONGEST_NS 1000000000000000000LL
 
 static void enter(ds_reader *r, const char *section) {
-  snprintf(r->prefix, sizeof r->prefix, "workload%s%s", section[0] ? "." : "", section);
+  snprintf(r->prefix, sizeof r->prefix, "%s%s%s", r->root, section[0] ? "." : "", section);
 }
 
 /* A choice that is noted only where it is given. */

@@ -13,7 +13,7 @@ static const char *const law_names[] = {"fixed",       "lognormal", "uniform",  
                                         "exponential", "zipf",      "empirical", "mixture"};
 
 static bool enter(ds_reader *r, const char *section) {
-  snprintf(r->prefix, sizeof r->prefix, "workload.%s", section);
+  snprintf(r->prefix, sizeof r->prefix, "%s.%.100s", r->root, section);
   return true;
 }
 
@@ -128,8 +128,7 @@ static bool read_zipf(ds_reader *r, const ds_node *map, ds_length_law *l) {
 /* [[0, 2], [0.5, 1020], [1, 14050]]: probability and value, both ascending. */
 static bool read_empirical(ds_reader *r, const ds_node *map, bool time, ds_length_law *l) {
   const ds_node *list = ds_node_get(map, "quantiles");
-  if (!list)
-    return missing(r, map, "quantiles", "quantiles: [[0, 2], [0.5, 1020], [1, 14050]]");
+  if (!list) return missing(r, map, "quantiles", "quantiles: [[0, 2], [0.5, 1020], [1, 14050]]");
   if (!ds_want_list(list, ds_name(r, "quantiles"), r->d)) return false;
   ds_law_table *t = new_table(r);
   if (!t) return false;
@@ -267,16 +266,14 @@ static bool read_law_map(ds_reader *r, const ds_node *n, const char *section, bo
   return law_number(r, n, "value", time, &l->value);
 }
 
-bool ds_read_law(ds_reader *r, const ds_node *n, const char *section, bool time,
-                 ds_length_law *l) {
+bool ds_read_law(ds_reader *r, const ds_node *n, const char *section, bool time, ds_length_law *l) {
   enter(r, section);
   if (n->kind != DS_NODE_SCALAR) /* a plain count or time is the fixed law */
     return ds_want_map(n, ds_name(r, ""), r->d) && read_law_map(r, n, section, time, false, l);
   if (time) {
     double s;
     char text[48];
-    if (!ds_want_quantity(n, ds_name(r, ""), DS_DIM_TIME, 1e-3, TIME_MAX_S, &s, r->d))
-      return false;
+    if (!ds_want_quantity(n, ds_name(r, ""), DS_DIM_TIME, 1e-3, TIME_MAX_S, &s, r->d)) return false;
     l->value = s * 1000;
     ds_quantity_format(s, DS_DIM_TIME, text, sizeof text);
     return ds_note(r, "law", n, "", "fixed") && ds_note(r, "value", n, "", "%s", text);

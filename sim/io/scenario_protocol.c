@@ -21,44 +21,60 @@ const ds_protocol ds_protocols[] = {
      "(128), range_ratio (0)",
      "vllm/benchmarks: serve.py get_request, datasets RandomDataset"},
     {"sglang-bench",
-     "sglang bench_serving, random data: a Poisson rate (all at once without one), max_concurrency; "
+     "sglang bench_serving, random data: a Poisson rate (all at once without one), "
+     "max_concurrency; "
      "lengths are uniform from L range_ratio to L, the same name with another sense than vLLM's.",
-     "requests (1000), rate, max_concurrency, input_tokens (1024), output_tokens (1024), range_ratio "
+     "requests (1000), rate, max_concurrency, input_tokens (1024), output_tokens (1024), "
+     "range_ratio "
      "(0)",
      "sglang/bench_serving.py"},
     {"inferencex",
      "SemiAnalysis InferenceX (InferenceMAX): `concurrency` clients without pause, 10 requests for "
-     "each; lengths uniform from 0.8 L to L. Its 2 warm-up requests for each client are not part of "
+     "each; lengths uniform from 0.8 L to L. Its 2 warm-up requests for each client are not part "
+     "of "
      "the run.",
-     "concurrency, input_tokens (1024), output_tokens (1024), requests (10 x concurrency), range_ratio "
+     "concurrency, input_tokens (1024), output_tokens (1024), requests (10 x concurrency), "
+     "range_ratio "
      "(0.8)",
      "SemiAnalysisAI/InferenceX benchmarks/benchmark_lib.sh and bench_serving"},
     {"genai-perf",
-     "GenAI-Perf: `concurrency` clients without pause, or a constant rate; normal lengths with these "
+     "GenAI-Perf: `concurrency` clients without pause, or a constant rate; normal lengths with "
+     "these "
      "deviations, drawn again where below 1.",
-     "requests, concurrency (1) or rate, input_tokens (550), input_sd (0), output_tokens, output_sd (0)",
+     "requests, concurrency (1) or rate, input_tokens (550), input_sd (0), output_tokens, "
+     "output_sd (0)",
      "NVIDIA perf_analyzer, genai-perf"},
     {"aiperf",
-     "AIPerf: `concurrency` clients without pause, or a Poisson rate (gamma with `smoothness`), with "
+     "AIPerf: `concurrency` clients without pause, or a Poisson rate (gamma with `smoothness`), "
+     "with "
      "a cap if both are given; normal lengths with these deviations, drawn again where below 1.",
-     "requests, concurrency (1), rate, smoothness, input_tokens (550), input_sd (0), output_tokens, "
+     "requests, concurrency (1), rate, smoothness, input_tokens (550), input_sd (0), "
+     "output_tokens, "
      "output_sd (0)",
      "ai-dynamo/aiperf"},
     {"llmperf",
-     "LLMPerf: `concurrency` clients without pause; normal lengths, drawn again until above 0 and cut "
+     "LLMPerf: `concurrency` clients without pause; normal lengths, drawn again until above 0 and "
+     "cut "
      "to whole numbers, so half a token shorter than asked.",
-     "requests, concurrency, input_tokens (550), input_sd (150), output_tokens (150), output_sd (10)",
+     "requests, concurrency, input_tokens (550), input_sd (150), output_tokens (150), output_sd "
+     "(10)",
      "ray-project/llmperf token_benchmark_ray.py and its README"},
     {"guidellm",
-     "GuideLLM, one strategy of it: synchronous, concurrent, throughput, constant or poisson. A sweep "
-     "is several such runs: synchronous, throughput, and constant rates between what those reached.",
-     "strategy, requests, concurrency or rate, input_tokens, input_sd (0), output_tokens, output_sd "
+     "GuideLLM, one strategy of it: synchronous, concurrent, throughput, constant or poisson. A "
+     "sweep "
+     "is several such runs: synchronous, throughput, and constant rates between what those "
+     "reached.",
+     "strategy, requests, concurrency or rate, input_tokens, input_sd (0), output_tokens, "
+     "output_sd "
      "(0)",
      "vllm-project/guidellm"},
     {"mlperf",
-     "MLPerf LoadGen: offline (all at once), server (Poisson at `rate`), interactive (server with the "
-     "tighter limits), single-stream (one after the other). At least the samples of the data set and "
-     "600 s of arrivals (offline: add requests until it lasts 600 s); with lengths: {rows: FILE} each sample equally often in shuffled order. "
+     "MLPerf LoadGen: offline (all at once), server (Poisson at `rate`), interactive (server with "
+     "the "
+     "tighter limits), single-stream (one after the other). At least the samples of the data set "
+     "and "
+     "600 s of arrivals (offline: add requests until it lasts 600 s); with lengths: {rows: FILE} "
+     "each sample equally often in shuffled order. "
      "Server limits on p99 TTFT and TPOT become the slo unless the scenario has one.",
      "scenario, benchmark, rate, requests, input_tokens and output_tokens or lengths",
      "mlcommons/inference loadgen/mlperf.conf @ 001712e9"},
@@ -71,15 +87,15 @@ static const struct {
   const char *name;
   int64_t ttft_ms, tpot_ms, fast_ttft_ms, fast_tpot_ms, samples;
 } mlperf[] = {
-    {"llama2-70b", 2000, 200, 450, 40, 24576},   {"mixtral-8x7b", 2000, 200, 0, 0, 15000},
+    {"llama2-70b", 2000, 200, 450, 40, 24576},    {"mixtral-8x7b", 2000, 200, 0, 0, 15000},
     {"llama3.1-405b", 6000, 175, 4500, 80, 8313}, {"llama3.1-8b", 2000, 100, 500, 30, 13368},
     {"deepseek-r1", 2000, 80, 1500, 15, 4388},
 };
 
 static const char *const all_keys[] = {
-    "tool",      "requests",  "rate",     "burstiness", "max_concurrency", "concurrency",
-    "smoothness", "input_tokens", "output_tokens", "input_sd", "output_sd", "range_ratio",
-    "strategy",  "scenario",  "benchmark", "lengths"};
+    "tool",       "requests",     "rate",          "burstiness", "max_concurrency", "concurrency",
+    "smoothness", "input_tokens", "output_tokens", "input_sd",   "output_sd",       "range_ratio",
+    "strategy",   "scenario",     "benchmark",     "lengths"};
 static const char *const keys_of[][10] = {
     {"tool", "requests", "rate", "burstiness", "max_concurrency", "input_tokens", "output_tokens",
      "range_ratio"},
@@ -92,7 +108,8 @@ static const char *const keys_of[][10] = {
     {"tool", "requests", "concurrency", "input_tokens", "input_sd", "output_tokens", "output_sd"},
     {"tool", "strategy", "requests", "concurrency", "rate", "input_tokens", "input_sd",
      "output_tokens", "output_sd"},
-    {"tool", "scenario", "benchmark", "rate", "requests", "input_tokens", "output_tokens", "lengths"},
+    {"tool", "scenario", "benchmark", "rate", "requests", "input_tokens", "output_tokens",
+     "lengths"},
 };
 enum { VLLM, SGLANG, INFERENCEX, GENAI_PERF, AIPERF, LLMPERF, GUIDELLM, MLPERF };
 
@@ -165,7 +182,8 @@ static void put_normal(protocol *p, const char *law, const char *key, int64_t me
 }
 
 static bool lengths(protocol *p, int64_t input, int64_t output) {
-  return count(p, "input_tokens", input, &p->input) && count(p, "output_tokens", output, &p->output);
+  return count(p, "input_tokens", input, &p->input) &&
+         count(p, "output_tokens", output, &p->output);
 }
 
 static bool normal_lengths(protocol *p, int64_t input, double input_sd, int64_t output,
@@ -269,8 +287,8 @@ static bool guidellm(protocol *p) {
   if (!n) return missing(p, "strategy", "strategy: constant, beside rate: 8 /s");
   if (n->kind == DS_NODE_SCALAR && strcmp(n->text, "sweep") == 0) {
     ds_complain(p->r->d, n, "%s: a sweep is several runs", ds_name(p->r, "strategy"));
-    ds_diag_expected(p->r->d,
-                     "synchronous, then throughput, then constant at rates between what they reached");
+    ds_diag_expected(
+        p->r->d, "synchronous, then throughput, then constant at rates between what they reached");
     return false;
   }
   if (!ds_want_choice(n, ds_name(p->r, "strategy"), strategies, LEN(strategies), &k, p->r->d) ||
@@ -356,7 +374,8 @@ static bool loadgen(protocol *p, ds_workload *w) {
   if (!file) return missing(p, "lengths.rows", "lengths: {rows: FILE}, a trace");
   if (!ds_want_text(file, ds_name(p->r, "lengths.rows"), path, sizeof path, p->r->d)) return false;
   fprintf(p->f, "lengths: {rows: \"");
-  for (const char *c = path; *c; ++c) fprintf(p->f, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+  for (const char *c = path; *c; ++c)
+    fprintf(p->f, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
   fputs("\", order: equal}\n", p->f);
   return true;
 }
@@ -398,7 +417,7 @@ bool ds_read_protocol(ds_reader *r, const ds_node *map, ds_workload *w) {
   const char *names[LEN(ds_protocols)];
   size_t tool, bytes;
   char *text = NULL, file[64];
-  snprintf(r->prefix, sizeof r->prefix, "workload.protocol");
+  snprintf(r->prefix, sizeof r->prefix, "%s.protocol", r->root);
   if (!ds_want_map(map, ds_name(r, ""), r->d)) return false;
   protocol p = {.r = r, .map = map};
   const ds_node *name = ds_node_get(map, "tool");

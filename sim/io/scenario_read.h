@@ -18,6 +18,7 @@ typedef struct ds_reader {
   const char *base_dir; /* of the scenario file */
   size_t cap_settings;
   char prefix[128];       /* of the section being read: "pools.main" */
+  const char *root, *slo_root; /* workload or workloads.0; slo or workloads.0.slo */
   char name[256];         /* scratch of ds_name */
   char weights_from[320]; /* card and line of the model's own format */
   ds_diag *d;
@@ -72,6 +73,7 @@ bool ds_read_params(ds_reader *r, const ds_node *map, const char *skip, const ch
 bool ds_read_pool(ds_reader *r, const ds_node *pool);
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
+bool ds_read_workloads(ds_reader *r, const ds_node *list);
 bool ds_read_protocol(ds_reader *r, const ds_node *protocol, ds_workload *w);
 /* Parts of a workload that is a trace (scenario_import.c); the nodes may be NULL. */
 bool ds_read_trace_format(ds_reader *r, const ds_node *workload, ds_workload *w);

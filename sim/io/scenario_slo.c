@@ -27,7 +27,7 @@ static bool read_request(ds_reader *r, const ds_node *map, const char *written,
     snprintf(r->prefix, sizeof r->prefix, "%s", written);
     if (!ds_want_time(n, ds_name(r, metrics[i]), 1, YEAR_NS, limit[i], r->d)) return false;
     ds_time_format(*limit[i], text, sizeof text);
-    snprintf(r->prefix, sizeof r->prefix, "slo.request");
+    snprintf(r->prefix, sizeof r->prefix, "%.80s.request", r->slo_root);
     if (!ds_note(r, metrics[i], n, "", "%s", text)) return false;
   }
   return true;
@@ -120,10 +120,12 @@ static bool read_long(ds_reader *r, const ds_node *slo, ds_slo *out) {
   if (!ds_section(r, slo, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *request = ds_node_get(slo, "request"), *run = ds_node_get(slo, "run"),
                 *window = ds_node_get(slo, "window");
-  if (request && !read_request(r, request, "slo.request", &out->request)) return false;
-  snprintf(r->prefix, sizeof r->prefix, "slo.run");
+  char written[96];
+  snprintf(written, sizeof written, "%.80s.request", r->slo_root);
+  if (request && !read_request(r, request, written, &out->request)) return false;
+  snprintf(r->prefix, sizeof r->prefix, "%.80s.run", r->slo_root);
   if (run && !read_run(r, run, out)) return false;
-  snprintf(r->prefix, sizeof r->prefix, "slo");
+  snprintf(r->prefix, sizeof r->prefix, "%s", r->slo_root);
   if (!window) return true;
   char text[48];
   if (!ds_want_time(window, ds_name(r, "window"), DS_NS_PER_MS, YEAR_NS, &out->window_ns, r->d))
@@ -135,7 +137,7 @@ static bool read_long(ds_reader *r, const ds_node *slo, ds_slo *out) {
 bool ds_read_slo(ds_reader *r, const ds_node *slo) {
   ds_slo *out = &r->s->run.slo;
   const ds_workload *w = &r->s->workload;
-  snprintf(r->prefix, sizeof r->prefix, "slo");
+  snprintf(r->prefix, sizeof r->prefix, "%s", r->slo_root);
   if (!slo && w->limit_ttft_ns > 0) { /* the protocol's own limits */
     char ttft[48], tpot[48], from[64];
     out->run[out->n_run++] = (ds_slo_limit){DS_METRIC_TTFT, 99, w->limit_ttft_ns};
@@ -150,12 +152,12 @@ bool ds_read_slo(ds_reader *r, const ds_node *slo) {
   }
   r->prefix[0] = '\0';
   if (!slo) return true;
-  snprintf(r->prefix, sizeof r->prefix, "slo");
-  if (!ds_want_map(slo, "slo", r->d)) return false;
+  snprintf(r->prefix, sizeof r->prefix, "%s", r->slo_root);
+  if (!ds_want_map(slo, r->slo_root, r->d)) return false;
   bool is_long =
       ds_node_get(slo, "request") || ds_node_get(slo, "run") || ds_node_get(slo, "window");
   if (!check_forms(r, slo, is_long)) return false;
-  if (is_long ? !read_long(r, slo, out) : !read_request(r, slo, "slo", &out->request)) return false;
+  if (is_long ? !read_long(r, slo, out) : !read_request(r, slo, r->slo_root, &out->request)) return false;
   r->prefix[0] = '\0';
   const ds_slo_request *q = &out->request;
   if (out->attainment > 0 && q->ttft_ns == 0 && q->tpot_ns == 0 && q->itl_ns == 0 &&

@@ -14,15 +14,18 @@
 static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
-                                            "protocol",   "replay", "map"};
+                                            "protocol",   "replay", "map",
+                                            "client",     "slo",    "tenant"};
 static const ds_later workload_later[] = {
-    {"client", NULL, "clients (network, timeouts, retries)"}, {"tenant", NULL, "tenants"},
-    {"priority", NULL, "a priority for a whole workload"},    {"deadline", NULL, "deadlines"},
-    {"slo", NULL, "an slo of its own for a workload"},
+    {"priority", NULL, "a priority for a whole workload"},
+    {"deadline", NULL, "deadlines"},
+    /* only among several workloads: */
+    {"slo", NULL, "an slo of its own for a single workload"},
+    {"tenant", NULL, "a tenant of a single workload"},
 };
 
 static bool enter(ds_reader *r, const char *section) {
-  snprintf(r->prefix, sizeof r->prefix, "workload%s%s", section[0] ? "." : "", section);
+  snprintf(r->prefix, sizeof r->prefix, "%s%s%s", r->root, section[0] ? "." : "", section);
   return true;
 }
 
@@ -306,7 +309,7 @@ static bool read_requests(ds_reader *r, const ds_node *list, ds_workload *w) {
     return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
   w->n_inline = list->n;
   for (const ds_node *n = list->first; n; n = n->next, ++i) {
-    snprintf(r->prefix, sizeof r->prefix, "workload.requests.%zu", i);
+    snprintf(r->prefix, sizeof r->prefix, "%s.requests.%zu", r->root, i);
     if (!read_one(r, n, &w->inline_requests[i], &w->inline_ids[i]) ||
         !read_identity(r, n, w, &w->inline_requests[i], &w->inline_notes[i]))
       return false;
@@ -386,6 +389,31 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);
 }
 
+static bool read_client(ds_reader *r, const ds_node *client, ds_workload *w) {
+  static const char *const keys[] = {"stream", "rtt"};
+  static const ds_later later[] = {{"timeout", NULL, "timeouts (a request cannot be cancelled)"},
+                                   {"retries", NULL, "retries"},
+                                   {"backoff", NULL, "retries"}};
+  if (!client) return true;
+  if (strcmp(r->root, "workload") != 0) {
+    ds_complain_key(r->d, client, "%s: clients are for one workload alone", ds_name(r, "client"));
+    ds_diag_expected(r->d, "no client among several workloads");
+    return false;
+  }
+  enter(r, "client");
+  bool stream;
+  char text[48];
+  if (!ds_section(r, client, keys, LEN(keys), later, LEN(later)) ||
+      !ds_opt_bool(r, client, "stream", true, &stream))
+    return false;
+  w->no_stream = !stream;
+  const ds_node *rtt = ds_node_get(client, "rtt");
+  if (rtt && !ds_want_time(rtt, ds_name(r, "rtt"), 0, 3600 * DS_NS_PER_S, &w->rtt_ns, r->d))
+    return false;
+  ds_time_format(w->rtt_ns, text, sizeof text);
+  return ds_note(r, "rtt", rtt, "default", "%s", text) && enter(r, "");
+}
+
 bool ds_read_workload(ds_reader *r, const ds_node *workload) {
   ds_workload *w = &r->s->workload;
   w->time_scale = 1;
@@ -395,8 +423,9 @@ bool ds_read_workload(ds_reader *r, const ds_node *workload) {
     return missing(r, r->doc->root, "workload",
                    "workload: {trace: FILE} or workload: {generate: {...}}");
   }
-  if (!ds_section(r, workload, workload_keys, LEN(workload_keys), workload_later,
-                  LEN(workload_later)) ||
+  size_t own = strcmp(r->root, "workload") == 0 ? 2 : 0;
+  if (!ds_section(r, workload, workload_keys, LEN(workload_keys) - own, workload_later,
+                  LEN(workload_later) - (2 - own)) ||
       !read_source(r, workload, w))
     return false;
   enter(r, "");
@@ -406,7 +435,95 @@ bool ds_read_workload(ds_reader *r, const ds_node *workload) {
       (!ds_want_text(name, ds_name(r, "class"), w->class_name, sizeof w->class_name, r->d) ||
        !ds_note_text(r, "class", name, "", w->class_name)))
     return false;
-  bool ok = read_max_tokens(r, ds_node_get(workload, "max_tokens"), w);
+  bool ok = read_max_tokens(r, ds_node_get(workload, "max_tokens"), w) &&
+            read_client(r, ds_node_get(workload, "client"), w);
   r->prefix[0] = '\0';
   return ok;
+}
+
+/* --- several ------------------------------------------------------------------------------- */
+
+#define STREAMS_MAX 32
+
+static bool has_itl(const ds_slo *slo) {
+  for (int64_t i = 0; i < slo->n_run; ++i)
+    if (slo->run[i].metric == DS_METRIC_ITL) return true;
+  return slo->request.itl_ns > 0;
+}
+
+/* What only one workload alone can have, and what each of several must have. */
+static bool check_stream(ds_reader *r, const ds_node *n, const ds_workload *w, size_t i) {
+  const ds_node *slo = ds_node_get(n, "slo");
+  enter(r, "");
+  if (w->class_name[0] == '\0') return missing(r, n, "class", "class: chat, a name for its results");
+  for (size_t k = 0; k < i; ++k) {
+    if (strcmp(r->s->stream[k].class_name, w->class_name) != 0) continue;
+    ds_complain(r->d, ds_node_get(n, "class"), "%s is '%s' a second time", ds_name(r, "class"),
+                w->class_name);
+    ds_diag_expected(r->d, "a name of its own for each workload");
+    return false;
+  }
+  if (w->concurrency > 0) {
+    ds_complain(r->d, n, "%s: a limit on concurrency is for one workload alone", ds_name(r, ""));
+    ds_diag_expected(r->d, "arrivals in time, users or sessions");
+    return false;
+  }
+  if (has_itl(&w->slo)) {
+    ds_complain(r->d, slo, "%s: gaps between tokens are not kept by class", ds_name(r, "slo"));
+    ds_diag_expected(r->d, "limits on ttft, tpot and e2e");
+    return false;
+  }
+  if (i == 0 || w->oversize == r->s->stream[0].oversize) return true;
+  ds_complain(r->d, n, "%s: import.oversize is another than that of the first", ds_name(r, ""));
+  ds_diag_expected(r->d, "one rule for all");
+  return false;
+}
+
+bool ds_read_workloads(ds_reader *r, const ds_node *list) {
+  ds_scenario *s = r->s;
+  ds_workload *w = &s->workload;
+  if (!ds_want_list(list, "workloads", r->d)) return false;
+  if (list->n == 0 || list->n > STREAMS_MAX) {
+    ds_complain(r->d, list, "workloads has %zu entries", list->n);
+    ds_diag_expected(r->d, "1 to %d workloads, such as [{class: chat, trace: FILE}, ...]",
+                     STREAMS_MAX);
+    return false;
+  }
+  s->stream = calloc(list->n, sizeof *s->stream);
+  if (!s->stream) return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  bool closed = false, ok = true;
+  for (const ds_node *n = list->first; n && ok; n = n->next) {
+    char root[32], slo_root[40];
+    size_t i = s->n_stream;
+    snprintf(root, sizeof root, "workloads.%zu", i);
+    snprintf(slo_root, sizeof slo_root, "%.31s.slo", root);
+    r->root = root;
+    r->slo_root = slo_root;
+    const ds_node *tenant = ds_node_get(n, "tenant");
+    ok = ds_read_workload(r, n) && ds_read_slo(r, ds_node_get(n, "slo"));
+    w->slo = s->run.slo;
+    memset(&s->run.slo, 0, sizeof s->run.slo);
+    enter(r, "");
+    ok = ok && check_stream(r, n, w, i);
+    if (ok && tenant)
+      ok = ds_want_text(tenant, ds_name(r, "tenant"), w->tenant, sizeof w->tenant, r->d) &&
+           ds_note_text(r, "tenant", tenant, "", w->tenant);
+    r->prefix[0] = '\0';
+    closed = closed || w->closed_loop;
+    s->stream[s->n_stream++] = *w; /* also a bad one: it is freed with the others */
+    memset(w, 0, sizeof *w);
+  }
+  r->root = "workload";
+  r->slo_root = "slo";
+  if (!ok) return false;
+  w->kind = DS_WORKLOAD_MERGED;
+  w->time_scale = 1;
+  w->stream = s->stream;
+  w->n_stream = s->n_stream;
+  w->closed_loop = closed;
+  w->oversize = s->stream[0].oversize;
+  w->max_tokens_is_output = true;
+  for (size_t i = 0; i < s->n_stream; ++i)
+    w->max_tokens_is_output = w->max_tokens_is_output && s->stream[i].max_tokens_is_output;
+  return true;
 }

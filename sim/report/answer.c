@@ -79,6 +79,8 @@ static void put_workload(line *l, const ds_report *r) {
   const ds_workload *w = &r->scenario->workload;
   if (w->class_name[0] != '\0')
     put(l, "%s traffic", w->class_name);
+  else if (w->kind == DS_WORKLOAD_MERGED)
+    put(l, "%zu workloads", w->n_stream);
   else if (w->kind == DS_WORKLOAD_TRACE)
     put(l, "%s trace", ds_trace_format(r->drive->trace));
   else if (w->kind == DS_WORKLOAD_INLINE)
@@ -144,7 +146,7 @@ static void slo_row(ds_outfile *out, const ds_report *r, const char **label, con
   *label = "";
 }
 
-static void verdict_row(ds_outfile *out, const ds_report *r, const char **label,
+static void verdict_row(ds_outfile *out, const ds_report *r, const char **label, const char *who,
                         const ds_verdict *v) {
   line name = {"", 0}, value = {"", 0}, interval = {"", 0};
   char limit[DS_NUMBER_BYTES], percentile[DS_NUMBER_BYTES];
@@ -152,6 +154,7 @@ static void verdict_row(ds_outfile *out, const ds_report *r, const char **label,
   bool seconds = v->limit.limit_ns >= DS_NS_PER_S;
   double unit = seconds ? 1e-3 : 1;
   ds_put_double(percentile, v->limit.percentile);
+  if (who[0] != '\0') put(&name, "%s ", who);
   if (v->limit.percentile > 0)
     put(&name, "p%s ", percentile);
   else
@@ -197,11 +200,42 @@ static void put_percent(line *l, double share) {
   put(l, "%s %%", text);
 }
 
+/* Each class by its own slo; false when none has one. */
+static bool class_rows(ds_outfile *out, const ds_report *r, const char **label) {
+  bool any = false;
+  for (size_t k = 0; r->classes != NULL && k < r->classes->n; k++) {
+    const ds_class_result *c = &r->classes->of[k];
+    const ds_summary *s = &c->summary;
+    for (size_t i = 0; i < s->n_verdicts; i++)
+      verdict_row(out, r, label, c->workload->class_name, &s->verdict[i]);
+    any = any || s->n_verdicts > 0 || s->has_limits;
+    if (!s->has_limits) continue;
+    line name = {"", 0}, value = {"", 0};
+    put(&name, "%s ", c->workload->class_name);
+    if (c->workload->slo.attainment > 0) {
+      char least[DS_NUMBER_BYTES];
+      ds_put_short(least, c->workload->slo.attainment * 100);
+      put(&name, "attainment >= %s %%", least);
+      put_percent(&value, s->slo_attainment);
+      slo_row(out, r, label, name.text, value.text, "", s->attainment_met);
+    } else if (s->n_verdicts == 0) {
+      request_limits(&name, &c->workload->slo.request);
+      put(&name, ": ");
+      put_percent(&name, s->slo_attainment);
+      put(&name, " of the requests");
+      ds_wrapped(out, *label, name.text);
+      *label = "";
+    }
+  }
+  return any;
+}
+
 static void slo_rows(ds_outfile *out, const ds_report *r) {
   const ds_summary *s = r->summary;
   const ds_slo *slo = &r->scenario->run.slo;
   const char *label = "SLO";
-  for (size_t i = 0; i < s->n_verdicts; i++) verdict_row(out, r, &label, &s->verdict[i]);
+  for (size_t i = 0; i < s->n_verdicts; i++) verdict_row(out, r, &label, "", &s->verdict[i]);
+  if (class_rows(out, r, &label) && !s->has_limits) return;
   if (!s->has_limits) {
     if (s->n_verdicts == 0)
       ds_wrapped(out, label,
@@ -344,7 +378,14 @@ static void assumed(ds_outfile *out, const ds_report *r) {
         may_share                   ? "on"
         : sc->run.pool.prefix_cache ? "on, prompts share nothing"
                                     : "off");
-  put(&l, "; no network");
+  if (w->rtt_ns > 0) {
+    char rtt[DS_NUMBER_BYTES];
+    ds_put_duration(rtt, w->rtt_ns);
+    put(&l, "; round trip of %s", rtt);
+  } else {
+    put(&l, "; no network");
+  }
+  if (w->no_stream) put(&l, "; clients do not stream: the first content is the last");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);
   if (sc->run.cost_tier == DS_COST_SPEED_OF_LIGHT) put(&l, "; speed of light");

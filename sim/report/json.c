@@ -207,7 +207,15 @@ static void provenance(ds_json *j, const ds_report *r, const char *trace_sha256)
     ds_json_text(j, "sha256", sc->inputs[i].sha256);
     ds_json_end_object(j);
   }
-  if (trace_sha256[0] != '\0') {
+  for (size_t k = 0; r->drive->merged != NULL && k < sc->n_stream; k++) {
+    const char *sum = ds_trace_sha256(ds_merged_trace(r->drive->merged, k));
+    if (sum[0] == '\0') continue;
+    ds_json_object(j, NULL);
+    ds_json_text(j, "path", sc->stream[k].path_given);
+    ds_json_text(j, "sha256", sum);
+    ds_json_end_object(j);
+  }
+  if (r->drive->merged == NULL && trace_sha256[0] != '\0') {
     ds_json_object(j, NULL);
     ds_json_text(j, "path", sc->workload.path_given);
     ds_json_text(j, "sha256", trace_sha256);
@@ -277,9 +285,41 @@ static bool sc_is_trace(const ds_report *r) {
   return r->drive->trace != NULL && r->scenario->workload.kind == DS_WORKLOAD_TRACE;
 }
 
+/* Each of several workloads under its class. */
+static void by_class(ds_json *j, const ds_classes *c) {
+  if (c == NULL || c->n == 0) return;
+  ds_json_object(j, "classes");
+  for (size_t k = 0; k < c->n; k++) {
+    const ds_summary *s = &c->of[k].summary;
+    const ds_workload *w = c->of[k].workload;
+    ds_json_object(j, w->class_name);
+    if (w->tenant[0] != '\0') ds_json_text(j, "tenant", w->tenant);
+    ds_json_count(j, "num_prompts", s->submitted);
+    ds_json_count(j, "completed", s->completed);
+    ds_json_count(j, "total_output_tokens", s->output_tokens);
+    ds_json_number(j, "request_throughput", s->request_throughput);
+    ds_json_number(j, "output_throughput", s->output_throughput);
+    maybe(j, "request_goodput", s->has_limits, s->request_goodput);
+    maybe(j, "slo_attainment", s->has_limits, s->slo_attainment);
+    if (s->n_verdicts > 0 || w->slo.attainment > 0)
+      ds_json_bool(j, "slo_met", s->slo_met);
+    else
+      ds_json_null(j, "slo_met");
+    dist(j, "ttft", &s->ttft);
+    dist(j, "tpot", &s->tpot);
+    dist(j, "e2el", &s->e2el);
+    ds_json_end_object(j);
+  }
+  ds_json_end_object(j);
+}
+
 bool ds_json_report(ds_outfile *out, const ds_report *r) {
   const char *trace_sha256 = ds_trace_sha256(r->drive->trace);
-  char hash[65];
+  char hash[65], all[64 * 32 + 1] = ""; /* of several workloads: one after the other */
+  for (size_t k = 0; r->drive->merged != NULL && k < r->scenario->n_stream; k++)
+    snprintf(all + strlen(all), sizeof all - strlen(all), "%s",
+             ds_trace_sha256(ds_merged_trace(r->drive->merged, k)));
+  if (r->drive->merged != NULL) trace_sha256 = all;
   if (!ds_run_hash(r->scenario, trace_sha256, hash)) return false;
   ds_json j = {out, 0, false};
   ds_json_object(&j, NULL);
@@ -294,6 +334,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   for (int c = 0; c < DS_CAUSE_N; c++)
     ds_json_number(&j, ds_cause_name((ds_cause)c), ds_wide_double(r->drive->result->blame_ns[c]) / 1e9);
   ds_json_end_object(&j);
+  by_class(&j, r->classes);
   ds_json_array(&j, "warnings");
   for (size_t i = 0; i < r->warnings->n; i++) ds_json_text(&j, NULL, r->warnings->text[i]);
   ds_json_end_array(&j);

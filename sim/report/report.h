@@ -4,6 +4,7 @@
 #define DS_REPORT_REPORT_H
 
 #include "io/outfile.h"
+#include "report/classes.h"
 #include "report/summary.h"
 #include "study/driver.h"
 
@@ -28,6 +29,7 @@ typedef struct ds_report {
   const ds_summary *summary;
   const ds_warnings *warnings;
   const ds_breaking *breaking; /* NULL: not searched */
+  const ds_classes *classes;   /* NULL or empty: one workload */
   bool slow; /* the run took too long for a search: say what could be done instead */
   bool colour;
   const char *command; /* what was run, as one would type it again, without output options: dryserve

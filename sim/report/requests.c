@@ -107,6 +107,11 @@ static void csv_rejected(ds_outfile *out, const ds_rejected *q, const char *id,
   ds_out_text(out, "\n");
 }
 
+/* Of several workloads each has its class. */
+static const char *class_of(const ds_drive *drive, uint64_t index, const char *class_name) {
+  return drive->merged != NULL ? ds_merged_class(drive->merged, index) : class_name;
+}
+
 bool ds_requests_csv(ds_outfile *out, const ds_drive *drive, const char *class_name) {
   const ds_result *r = drive->result;
   const ds_record **rows = in_order(r);
@@ -118,8 +123,8 @@ bool ds_requests_csv(ds_outfile *out, const ds_drive *drive, const char *class_n
     uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
       csv_rejected(out, &o->rejected[away], ds_trace_id(drive->trace, o->rejected[away].index),
-                   class_name);
-    if (i < r->n) csv_row(out, rows[i], ds_trace_id(drive->trace, index), class_name);
+                   class_of(drive, o->rejected[away].index, class_name));
+    if (i < r->n) csv_row(out, rows[i], ds_trace_id(drive->trace, index), class_of(drive, index, class_name));
   }
   free(rows);
   return true;
@@ -228,8 +233,9 @@ bool ds_requests_jsonl(ds_outfile *out, const ds_drive *drive, const char *class
   for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
     uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
-      jsonl_rejected(out, drive, &o->rejected[away], class_name);
-    if (i < r->n) jsonl_row(out, drive, rows[i], index, class_name);
+      jsonl_rejected(out, drive, &o->rejected[away],
+                     class_of(drive, o->rejected[away].index, class_name));
+    if (i < r->n) jsonl_row(out, drive, rows[i], index, class_of(drive, index, class_name));
   }
   free(rows);
   return true;

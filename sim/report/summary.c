@@ -217,7 +217,7 @@ static double before_queue_ms(const ds_run *run) {
              : 0;
 }
 
-static bool columns(ds_summary *s, const ds_run *run, const ds_result *r) {
+static bool columns(ds_summary *s, const ds_run *run, const ds_result *r, double rtt_ms) {
   double *x = calloc(r->n + 1, sizeof *x);
   if (x == NULL) return false;
   bool good =
@@ -225,7 +225,7 @@ static bool columns(ds_summary *s, const ds_run *run, const ds_result *r) {
       column(s, r, DS_METRIC_QUEUE, &s->queue, x) && column(s, r, DS_METRIC_TPOT, &s->tpot, x) &&
       interactivity(s, x, s->tpot.count) && normalized(s, r, x) && gap_column(s, r->itl);
   free(x);
-  double before_ms = r->n > 0 ? before_queue_ms(run) + s->queue.mean : 0;
+  double before_ms = r->n > 0 ? before_queue_ms(run) + s->queue.mean + rtt_ms : 0;
   s->mean_prefill_ms = s->ttft.mean - before_ms;
   s->mean_decode_ms = s->e2el.mean - s->ttft.mean;
   s->mean_inference_ms = s->e2el.mean - before_ms;
@@ -414,7 +414,7 @@ bool ds_summary_of(const ds_run *run, const ds_result *r, const ds_arrivals *a, 
   utilisation(out, run, r);
   energy(out, run, r);
   cost(out, run);
-  if (!columns(out, run, r)) return false;
+  if (!columns(out, run, r, (double)a->rtt_ns / 1e6)) return false;
   judge(out, &run->slo);
   if (run->slo.window_ns > 0 && out->n_verdicts > 0 && !judge_windows(out, &run->slo, r, a))
     return false;
@@ -438,7 +438,7 @@ bool ds_slo_holds(const ds_run *run, const ds_result *r, bool *holds, ds_metric_
   memset(&s, 0, sizeof s);
   copy_limits(&s, slo);
   attainments(&s, slo, r);
-  if (!columns(&s, run, r)) return false;
+  if (!columns(&s, run, r, 0)) return false;
   judge(&s, slo);
   *worst = DS_METRIC_N;
   double excess = 1;

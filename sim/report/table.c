@@ -118,6 +118,26 @@ static void generated(ds_outfile *out, const ds_report *r) {
   ds_wrapped(out, "made", text);
 }
 
+/* One line for each of several workloads. */
+static void classes(ds_outfile *out, const ds_report *r) {
+  if (r->classes == NULL || r->classes->n == 0) return;
+  ds_out_printf(out, "%-16s%10s%10s%10s%10s%10s%12s\n", "class", "requests", "TTFT p50", "TTFT p99",
+                "TPOT p50", "TPOT p99", "E2E p99, ms");
+  for (size_t k = 0; k < r->classes->n; k++) {
+    const ds_summary *s = &r->classes->of[k].summary;
+    const double v[] = {s->ttft.p50, s->ttft.p99, s->tpot.p50, s->tpot.p99, s->e2el.p99};
+    char text[DS_NUMBER_BYTES];
+    ds_put_count(text, s->completed);
+    ds_out_printf(out, "%-16.16s%10s", r->classes->of[k].workload->class_name, text);
+    for (size_t i = 0; i < 5; i++) {
+      ds_put_short(text, v[i]);
+      ds_out_printf(out, "%*s", i == 4 ? 12 : 10, text);
+    }
+    ds_out_text(out, "\n");
+  }
+  ds_out_text(out, "\n");
+}
+
 static bool any_interval(const ds_summary *s) {
   for (size_t i = 0; i < s->n_verdicts; i++)
     if (s->verdict[i].has_interval) return true;
@@ -130,6 +150,7 @@ void ds_table(ds_outfile *out, const ds_report *r) {
   ds_out_text(out, "\n");
   throughput(out, r->summary);
   ds_out_text(out, "\n");
+  classes(out, r);
   memory(out, r);
   load(out, r);
   generated(out, r);

@@ -28,6 +28,7 @@ typedef struct ds_arrivals {
   ds_lengths input, output;
   double prefill_pairs;  /* sum of query x key pairs of all prompts: p (p + 1) / 2 */
   double decode_context; /* sum over decoded tokens of the context that they read */
+  int64_t rtt_ns; /* part of every latency that is no server's */
   bool capped; /* arrivals wait for completions under a concurrency cap: no queue can grow without bound */
 } ds_arrivals;
 

@@ -30,7 +30,8 @@ bool ds_by_arrival_of(const ds_result *from, const ds_request *r, ds_by_arrival 
   place *order = malloc((n + 1) * sizeof *order);
   out->time = malloc((4 * n + 1) * sizeof *out->time);
   out->outputs = malloc((n + 1) * sizeof *out->outputs);
-  bool good = order != NULL && out->time != NULL && out->outputs != NULL;
+  out->index = malloc((n + 1) * sizeof *out->index);
+  bool good = order != NULL && out->time != NULL && out->outputs != NULL && out->index != NULL;
   if (good) {
     for (size_t i = 0; i < n; i++) order[i] = (place){from->arrival_ns[i], i};
     qsort(order, n, sizeof *order, by_time);
@@ -42,6 +43,7 @@ bool ds_by_arrival_of(const ds_result *from, const ds_request *r, ds_by_arrival 
       queue[i] = from->queue_ns[k];
       arrival[i] = order[i].arrival_ns;
       out->outputs[i] = from->outputs[k];
+      out->index[i] = k;
     }
     out->result = *from;
     out->result.ttft_ns = ttft;
@@ -59,5 +61,8 @@ bool ds_by_arrival_of(const ds_result *from, const ds_request *r, ds_by_arrival 
 void ds_by_arrival_free(ds_by_arrival *b) {
   free(b->time);
   free(b->outputs);
+  free(b->index);
+  free(b->records);
+  free(b->bucket);
   memset(b, 0, sizeof *b);
 }

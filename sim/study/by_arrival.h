@@ -10,6 +10,10 @@ typedef struct ds_by_arrival { /* owns its columns; zero before, free after */
   ds_result result;            /* a copy with columns in order of arrival (equal times: of index) */
   int64_t *time;               /* four columns of n */
   uint32_t *outputs;
+  uint64_t *index;    /* of the request in each column */
+  ds_record *records; /* as a client sees them (client.h); else NULL */
+  uint64_t *bucket;
+  ds_gaps no_gaps;
 } ds_by_arrival;
 
 /* Order the columns of a complete closed run, and put its arrivals with the lengths of r (one for

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "study/driver.h"
 
+#include "study/client.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +170,14 @@ static bool no_requests(const ds_scenario *sc, uint64_t read, ds_diag *d) {
                               : "the workload has no requests");
 }
 
+/* From the server's times to the client's. */
+static bool see(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
+  if (ds_client_plain(&sc->workload)) return true;
+  if (!ds_client_view(&sc->workload, drive->result, &drive->ordered)) return out_of_memory(d);
+  drive->result = &drive->ordered.result;
+  return true;
+}
+
 /* r is changed. */
 static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool closed,
                        ds_drive *drive, ds_request *r, size_t n, progress *p, ds_diag *d) {
@@ -176,6 +186,7 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
     return out_of_memory(d);
   if (n == 0) return no_requests(sc, read, d);
   renumber(&drive->oversize, r, n);
+  for (size_t i = 0; closed && i < n; i++) r[i].think_ns += sc->workload.rtt_ns;
   ds_error err = {DS_OK, -1, ""};
   ds_status status = ds_sim_feed(drive->sim, r, n, &err);
   if (status != DS_OK) return complain(sc, drive, status, &err, d);
@@ -184,11 +195,11 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
   ds_sim_close(drive->sim);
   if (!advance(sc, opt, drive, p, d)) return false;
   drive->result = ds_sim_result(drive->sim);
-  if (!closed) return true;
+  if (!closed) return see(sc, drive, d);
   if (!ds_by_arrival_of(drive->result, r, &drive->ordered, &drive->arrivals))
     return out_of_memory(d);
   drive->result = &drive->ordered.result;
-  return true;
+  return see(sc, drive, d);
 }
 
 static bool feed_closed(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
@@ -228,6 +239,12 @@ static bool feed_all(const ds_scenario *sc, const ds_drive_options *opt, ds_driv
   return advance(sc, opt, drive, p, d);
 }
 
+static bool open_demand(const ds_scenario *sc, ds_merged **merged, ds_trace **trace, ds_diag *d) {
+  if (sc->workload.kind == DS_WORKLOAD_MERGED)
+    return ds_merged_open(&sc->workload, sc->run.seed, merged, trace, d);
+  return ds_trace_open(&sc->workload, sc->run.seed, trace, d);
+}
+
 /* The caches as the whole workload would leave them. */
 static bool warm(const ds_scenario *sc, ds_sim *sim, ds_request *chunk, ds_diag *d) {
   if (sc->workload.kind == DS_WORKLOAD_TRACE && strcmp(sc->workload.path, "-") == 0) {
@@ -237,7 +254,8 @@ static bool warm(const ds_scenario *sc, ds_sim *sim, ds_request *chunk, ds_diag 
     return false;
   }
   ds_trace *trace = NULL;
-  bool good = ds_trace_open(&sc->workload, sc->run.seed, &trace, d);
+  ds_merged *merged = NULL;
+  bool good = open_demand(sc, &merged, &trace, d);
   for (size_t n = 1; good && n > 0;) {
     good = ds_trace_read(trace, chunk, CHUNK, &n, d);
     ds_error err = {DS_OK, -1, ""};
@@ -246,24 +264,28 @@ static bool warm(const ds_scenario *sc, ds_sim *sim, ds_request *chunk, ds_diag 
     if (status != DS_OK) good = complain(sc, NULL, status, &err, d);
   }
   if (trace != NULL) ds_trace_close(trace);
+  ds_merged_close(merged);
   return good;
 }
 
 static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_error err = {DS_OK, -1, ""};
-  ds_status status =
-      ds_sim_new(&sc->run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
+  ds_run run = sc->run;
+  ds_client_limits(&sc->workload, &run.slo.request);
+  ds_status status = ds_sim_new(&run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
+  out->arrivals.rtt_ns = sc->workload.rtt_ns;
   out->arrivals.capped = opt->sim.closed_loop && opt->sim.concurrency > 0;
   return true;
 }
 
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_drive_options own = *opt;
+  if (!ds_client_plain(&sc->workload)) own.keep_first = 0; /* re-runs know nothing of clients */
   own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
-  if (!ds_trace_open(&sc->workload, sc->run.seed, &out->trace, d)) return false;
+  if (!open_demand(sc, &out->merged, &out->trace, d)) return false;
   if (ds_trace_is_closed(out->trace) && !own.sim.closed_loop) { /* the file, not the scenario, says so */
     ds_sim_free(out->sim);
     out->sim = NULL;
@@ -282,7 +304,10 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
                                   : feed_all(sc, &own, out, chunk, &p, d);
   progress_end(&p);
   free(chunk);
-  if (good && !own.sim.closed_loop) out->result = ds_sim_result(out->sim);
+  if (good && !own.sim.closed_loop) {
+    out->result = ds_sim_result(out->sim);
+    good = see(sc, out, d);
+  }
   return good;
 }
 
@@ -303,6 +328,7 @@ bool ds_drive_requests(const ds_scenario *sc, const ds_drive_options *opt, const
 void ds_drive_free(ds_drive *drive) {
   if (drive->sim != NULL) ds_sim_free(drive->sim);
   if (drive->trace != NULL) ds_trace_close(drive->trace);
+  ds_merged_close(drive->merged);
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
   ds_by_arrival_free(&drive->ordered);
@@ -316,6 +342,12 @@ const char *ds_drive_id(ds_drive *drive, uint64_t k) {
   if (drive->trace != NULL) return ds_trace_id(drive->trace, index);
   snprintf(drive->number, sizeof drive->number, "%" PRIu64, index);
   return drive->number;
+}
+
+size_t ds_drive_stream(const ds_drive *drive, size_t i) {
+  if (drive->merged == NULL) return 0;
+  uint64_t fed = drive->ordered.index != NULL ? drive->ordered.index[i] : i;
+  return ds_merged_stream(drive->merged, ds_oversize_trace_index(&drive->oversize, fed));
 }
 
 bool ds_drive_again(const ds_scenario *sc, const ds_request *r, size_t n, double stretch,

@@ -7,6 +7,7 @@
 #include "io/trace.h"
 #include "study/arrivals.h"
 #include "study/by_arrival.h"
+#include "study/merged.h"
 #include "study/oversize.h"
 
 /* The program's allocator for the core: malloc, realloc and free. */
@@ -26,6 +27,7 @@ typedef struct ds_drive_options {
 struct ds_drive { /* zero it before the first use; free it whatever happened */
   ds_sim *sim;
   ds_trace *trace; /* open until freed: it knows the ids; NULL for requests given as an array */
+  ds_merged *merged; /* of several workloads; else NULL */
   const ds_result *result; /* columns in order of arrival, also of a closed loop */
   ds_arrivals arrivals;
   ds_request *first;
@@ -49,6 +51,9 @@ void ds_drive_free(ds_drive *drive);
 /* The id of the k-th request that the engine saw, as the trace has it. Valid until the next call.
  */
 const char *ds_drive_id(ds_drive *drive, uint64_t k);
+
+/* Which of several workloads the request in column i of the result is of; 0 when there is one. */
+size_t ds_drive_stream(const ds_drive *drive, size_t i);
 
 /* Run these requests, arrival offsets from the first multiplied by stretch. The result is valid
  * until *sim is freed. */

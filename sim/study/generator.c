@@ -19,7 +19,7 @@ struct ds_generator {
   /* rows of a trace to draw lengths from */
   struct pair {
     uint32_t input, output;
-  } *pairs;
+  } * pairs;
   size_t n_pairs;
   uint32_t *order; /* of the rows in this round */
   uint64_t round;
@@ -32,7 +32,7 @@ struct ds_generator {
   int64_t *user_ns;      /* when each may begin its next turn */
   uint64_t *user_before; /* 1 + the number of each one's last request */
   uint32_t *user_turn;
-  uint32_t *heap;        /* users, the next to speak first */
+  uint32_t *heap; /* users, the next to speak first */
 };
 
 static bool out_of_memory(ds_diag *d) {
@@ -165,7 +165,8 @@ static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint6
   *last = after;
   for (uint32_t turn = 0; turn < turns; turn++) {
     uint64_t i = g->emitted + g->n_row;
-    ds_generated q = {.arrival_ns = start_ns, .session = session, .turn = turn, .after = *last, .grows = true};
+    ds_generated q = {
+        .arrival_ns = start_ns, .session = session, .turn = turn, .after = *last, .grows = true};
     const ds_length *law = turn == 0 ? input : &g->more_input.law;
     uint32_t fresh = ds_length_draw(law, g->seed, DS_PURPOSE_INPUT_TOKENS, i);
     q.output_tokens = ds_length_draw(&g->output.law, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i);
@@ -185,9 +186,10 @@ static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint6
     q.epoch = epoch;
     cut_to(&q, most);
     if (turn > 0 || nested)
-      q.think_ns = turn == 0 ? 0
-                             : (int64_t)ds_length_draw(&g->think.law, g->seed, DS_PURPOSE_THINK, i) *
-                                   1000000;
+      q.think_ns =
+          turn == 0
+              ? 0
+              : (int64_t)ds_length_draw(&g->think.law, g->seed, DS_PURPOSE_THINK, i) * 1000000;
     context = (uint64_t)q.input_tokens + q.output_tokens;
     ds_generated *to = new_row(g);
     if (to == NULL) return false;
@@ -224,8 +226,7 @@ static bool next_session(ds_generator *g, ds_diag *d) {
   }
   uint64_t key = ((uint64_t)1 << 63) + session;
   uint32_t turns = ds_length_draw(&g->turns.law, g->seed, DS_PURPOSE_SESSION, key);
-  return add_turns(g, session, start_ns, 0, &g->input.law, turns, false, &last) ||
-         out_of_memory(d);
+  return add_turns(g, session, start_ns, 0, &g->input.law, turns, false, &last) || out_of_memory(d);
 }
 
 /* --- users --------------------------------------------------------------------------------- */

@@ -13,9 +13,9 @@ typedef struct ds_generated {
   uint64_t session;                     /* from 1; 0: none */
   uint32_t turn;                        /* from 0 */
   uint32_t epoch;                       /* how often the session's context was compacted before */
-  bool grows;                           /* its prompt holds the session so far (users: it does not) */
-  uint64_t prefix_group;                /* from 1; 0: none */
-  uint32_t prefix_tokens;               /* how much of the prompt its group shares */
+  bool grows;             /* its prompt holds the session so far (users: it does not) */
+  uint64_t prefix_group;  /* from 1; 0: none */
+  uint32_t prefix_tokens; /* how much of the prompt its group shares */
 } ds_generated;
 
 typedef struct ds_generator ds_generator;

@@ -151,7 +151,7 @@ void ds_arrival_maker_of(const ds_workload *w, uint64_t seed, ds_arrival_maker *
                     .repeat = a->repeat,
                     .modulator = out->modulator,
                     .n_modulator = a->n_chain};
-  p->gap = a->constant_gaps                  ? DS_GAP_CONSTANT
+  p->gap = a->constant_gaps                   ? DS_GAP_CONSTANT
            : w->process == DS_ARRIVAL_WEIBULL ? DS_GAP_WEIBULL
            : a->shape > 0.0                   ? DS_GAP_GAMMA
                                               : DS_GAP_EXPONENTIAL;

@@ -31,8 +31,7 @@ void ds_measured_of(const ds_arrivals *a, ds_measured *out) {
   int64_t span_ns = a->last_ns - a->first_ns;
   if (a->n < 2 || span_ns <= 0) return;
   counts c[DS_WINDOWS];
-  for (size_t k = 0; k < DS_WINDOWS; k++)
-    c[k] = (counts){.width_ns = ds_ns_of_s(ds_window_s[k])};
+  for (size_t k = 0; k < DS_WINDOWS; k++) c[k] = (counts){.width_ns = ds_ns_of_s(ds_window_s[k])};
   double mean_s = (double)span_ns * 1e-9 / (double)(a->n - 1), squares = 0;
   ds_arrival_walk w = {0, 0, 0};
   int64_t before = a->first_ns;

@@ -12,23 +12,26 @@
 typedef struct generated_source {
   ds_source source;
   ds_generator *generator;
+  uint64_t seed;
   ds_generated batch[BATCH];
   ds_span span[BATCH][2];
 } generated_source;
 
 /* What the prompt begins with: the group's prefix, then the conversation so far and its answer to
  * come, which the next turn's prompt will hold. */
-static uint32_t identify(const ds_generated *q, ds_span span[2]) {
+static uint32_t identify(const ds_generated *q, uint64_t seed, ds_span span[2]) {
   uint32_t n = 0, begun = 0;
   if (q->prefix_group > 0 && q->prefix_tokens > 0) {
-    char name[24];
-    int bytes = snprintf(name, sizeof name, "p%llu", (unsigned long long)q->prefix_group);
+    char name[48]; /* with the seed: what is generated beside it is something else */
+    int bytes = snprintf(name, sizeof name, "%llu p%llu", (unsigned long long)seed,
+                         (unsigned long long)q->prefix_group);
     span[n++] = (ds_span){ds_span_hash(name, (size_t)bytes), DS_SPACE_NAMED, q->prefix_tokens};
     begun = q->prefix_tokens;
   }
   uint32_t rest = q->input_tokens + q->output_tokens - begun;
   if (q->session > 0 && q->grows && rest > 0)
-    span[n++] = (ds_span){q->session << 16 | (q->epoch & 0xffff), DS_SPACE_FIRST, rest};
+    span[n++] = (ds_span){(q->session << 16 | (q->epoch & 0xffff)) ^ seed * 0xd1342543de82ef95u,
+                          DS_SPACE_FIRST, rest};
   return n;
 }
 
@@ -38,7 +41,7 @@ static bool generated_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds
   size_t got = 0;
   if (!ds_generator_next(g->generator, g->batch, cap < BATCH ? cap : BATCH, &got, d)) return false;
   for (size_t i = 0; i < got; i++) {
-    uint32_t n_spans = identify(&g->batch[i], g->span[i]);
+    uint32_t n_spans = identify(&g->batch[i], g->seed, g->span[i]);
     rows[i] = (ds_row){.time_ns = g->batch[i].arrival_ns,
                        .line = 0,
                        .id = DS_ROW_NO_ID,
@@ -66,6 +69,7 @@ static bool generate_open(const ds_workload *w, uint64_t seed, ds_source **out, 
     free(g);
     return false;
   }
+  g->seed = seed;
   g->source = (ds_source){.format = "generated",
                           .time_name = "arrival_ns",
                           .input_name = "input_tokens",
@@ -93,6 +97,9 @@ bool ds_trace_open(const ds_workload *w, uint64_t seed, ds_trace **out, ds_diag 
     break;
   case DS_WORKLOAD_INLINE:
     good = ds_inline_open(w, &source, d);
+    break;
+  case DS_WORKLOAD_MERGED:
+    ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "several workloads have no trace of their own");
     break;
   }
   if (good) {

@@ -199,8 +199,8 @@ static const bad cases[] = {
      "one pool", NULL),
     BAD("scheduler to come", "scheduler: vllm-v1", "scheduler: sglang", "s.yaml:10:16: ",
      "does not model the scheduler 'sglang'", "vllm-v1", NULL),
-    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s}", "s.yaml:16:3: ",
-     "clients", "without", NULL),
+    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s}", "s.yaml:16:12: ",
+     "timeouts", "without", NULL),
     /* What does not go together. */
     BAD("heads do not divide", "tensor_parallel: 1", "tensor_parallel: 3", "s.yaml:9:22: ",
      "3 does not divide the 32 attention heads", NULL, NULL),

@@ -103,8 +103,7 @@ Test(closed_drive, columns_come_in_order_of_arrival) {
 
 /* The second of a chain is too large for the pool: the third follows the first. */
 Test(closed_drive, who_followed_a_rejected_request_follows_its_predecessor) {
-  ds_scenario sc = load("kv_blocks: 10",
-                        "{trace: nowhere, import: {oversize: reject}}");
+  ds_scenario sc = load("kv_blocks: 10", "{trace: nowhere, import: {oversize: reject}}");
   ds_request r[] = {
       {.input_tokens = 900, .output_tokens = 1, .max_tokens = 1},
       {.input_tokens = 20, .output_tokens = 2, .max_tokens = 2},
@@ -130,11 +129,13 @@ Test(closed_drive, who_followed_a_rejected_request_follows_its_predecessor) {
 /* A cache that never runs out finds what the generator says was said before, but for partial blocks
  * and requests that overlap. */
 Test(closed_drive, generated_conversations_are_found_in_the_cache) {
-  ds_scenario sc = load("kv_blocks: 4000000, kv_block_tokens: 1, prefix_cache: true",
-                        "{generate: {requests: 600, arrivals: {process: closed-loop, concurrency: "
-                        "1}, input_tokens: 50, output_tokens: 7, session: {turns: {law: uniform, min: 1, max: 9}, "
-                        "think: 1 s, input_tokens: {law: uniform, min: 5, max: 30}, max_context: 200, compact_to: 60}, "
-                        "prefix: {groups: 3, tokens: 20}}}");
+  ds_scenario sc = load(
+      "kv_blocks: 4000000, kv_block_tokens: 1, prefix_cache: true",
+      "{generate: {requests: 600, arrivals: {process: closed-loop, concurrency: "
+      "1}, input_tokens: 50, output_tokens: 7, session: {turns: {law: uniform, min: 1, max: 9}, "
+      "think: 1 s, input_tokens: {law: uniform, min: 5, max: 30}, max_context: 200, compact_to: "
+      "60}, "
+      "prefix: {groups: 3, tokens: 20}}}");
   ds_generator *g;
   ds_diag d = {0};
   cr_assert(ds_generator_open(&sc.workload, sc.run.seed, &g, &d), "%s", d.text);
@@ -151,7 +152,8 @@ Test(closed_drive, generated_conversations_are_found_in_the_cache) {
   uint64_t turns = 0;
   for (size_t i = 0; i < n; i++) turns += q[i].turn > 0 && (i == 0 || q[i].epoch == q[i - 1].epoch);
   cr_assert_eq(drive.result->cached_tokens, reuse.reused_tokens - turns, "%llu of %llu",
-               (unsigned long long)drive.result->cached_tokens, (unsigned long long)reuse.reused_tokens);
+               (unsigned long long)drive.result->cached_tokens,
+               (unsigned long long)reuse.reused_tokens);
   ds_reuse_free(&reuse);
   ds_drive_free(&drive);
   ds_scenario_free(&sc);
@@ -201,5 +203,55 @@ Test(closed_drive, what_makes_no_sense_is_refused) {
     ds_diag d = {0};
     cr_assert_not(ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, &sc, &d));
     cr_assert(strstr(d.text, c[i].says) != NULL, "case %zu: %s", i, d.text);
+  }
+}
+
+/* A round trip adds to both ends; without streaming the first content is the last. Nothing else
+ * changes at an open loop, and a closed loop waits a round trip longer for each next request. */
+Test(closed_drive, clients_see_a_round_trip_and_perhaps_no_stream) {
+  static const char *const arrivals[] = {"process: poisson, rate: 30 /s",
+                                         "process: closed-loop, concurrency: 1"};
+  for (int closed = 0; closed < 2; closed++) {
+    ds_drive drive[3];
+    ds_scenario sc[3];
+    memset(drive, 0, sizeof drive);
+    static const char *const client[] = {"", ", client: {rtt: 40 ms}",
+                                         ", client: {stream: false, rtt: 40 ms}"};
+    for (int k = 0; k < 3; k++) {
+      char workload[400];
+      snprintf(workload, sizeof workload,
+               "{generate: {requests: 120, arrivals: {%s}, input_tokens: 100, output_tokens: {law: "
+               "uniform, min: 1, max: "
+               "9}}%s}\nslo: {ttft: 100 ms, e2e: 150 ms}",
+               arrivals[closed], client[k]);
+      sc[k] = load("kv_blocks: 300", workload);
+      ds_drive_options opt = {0};
+      ds_diag d = {0};
+      opt.sim.records = true;
+      cr_assert(ds_drive_run(&sc[k], &opt, &drive[k], &d), "%s", d.text);
+    }
+    uint64_t good[3] = {0};
+    for (size_t i = 0; i < 120; i++) {
+      for (int k = 0; k < 3; k++) {
+        const ds_result *r = drive[k].result;
+        good[k] += r->ttft_ns[i] <= 100 * MS && r->e2e_ns[i] <= 150 * MS;
+        const ds_record *q = &r->records[i];
+        int64_t blamed = 0;
+        for (int c = 0; c < DS_CAUSE_N; c++) blamed += q->blame_ns[c];
+        cr_assert_eq(blamed, q->finish_ns - q->arrival_ns);
+        cr_assert_eq(q->blame_ns[DS_CAUSE_CLIENT], k == 0 ? 0 : 40 * MS);
+      }
+      const ds_result *a = drive[0].result, *b = drive[1].result, *c = drive[2].result;
+      cr_assert(b->ttft_ns[i] == a->ttft_ns[i] + 40 * MS && b->e2e_ns[i] == a->e2e_ns[i] + 40 * MS);
+      cr_assert(c->ttft_ns[i] == b->e2e_ns[i] && c->e2e_ns[i] == b->e2e_ns[i]);
+      if (closed) cr_assert_eq(b->arrival_ns[i], a->arrival_ns[i] + (int64_t)i * 40 * MS);
+    }
+    for (int k = 0; k < 3; k++) {
+      cr_assert_eq(drive[k].result->good, good[k], "client %d: %d good, %d by the columns", k,
+                   (int)drive[k].result->good, (int)good[k]);
+      ds_drive_free(&drive[k]);
+      ds_scenario_free(&sc[k]);
+    }
+    cr_assert(good[0] >= good[1] && good[1] >= good[2] && good[0] > good[2]);
   }
 }

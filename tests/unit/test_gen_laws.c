@@ -42,7 +42,8 @@ static double sample[N];
 
 /* Mean 1, the right law, and a variance within five standard errors. */
 Test(gen_laws, gaps_follow_their_laws) {
-  static const double gamma_shapes[] = {0.05, 0.25, 0.87, 1, 3, 40}, weibull_shapes[] = {0.4, 0.9, 1, 2};
+  static const double gamma_shapes[] = {0.05, 0.25, 0.87, 1, 3, 40},
+                      weibull_shapes[] = {0.4, 0.9, 1, 2};
   for (size_t k = 0; k < DS_ARRAY_LEN(gamma_shapes); k++) {
     double shape = gamma_shapes[k], sum = 0;
     for (uint64_t i = 0; i < N; i++) sum += sample[i] = ds_gap_draw(DS_GAP_GAMMA, shape, 11, i);
@@ -66,8 +67,11 @@ Test(gen_laws, gaps_follow_their_laws) {
 
 /* Time change: the area under the rate up to the arrivals is a Poisson process of rate 1. */
 Test(gen_laws, rates_over_time_are_followed) {
-  const ds_rate_piece p[] = {{10, 0, 40, false}, {5, 40, 40, false}, {20, 40, 2, true},
-                             {3, 0, 0, false},   {8, 2, 30, false}};
+  const ds_rate_piece p[] = {{10, 0, 40, false},
+                             {5, 40, 40, false},
+                             {20, 40, 2, true},
+                             {3, 0, 0, false},
+                             {8, 2, 30, false}};
   double length, area = ds_pieces_area(p, 5, &length);
   cr_assert_float_eq(length, 46, 1e-12);
   cr_assert_float_eq(area, 200 + 200 + 20 * 38 / log(20) + 0 + 128, 1e-9);
@@ -80,8 +84,9 @@ Test(gen_laws, rates_over_time_are_followed) {
       double dt = fmin(x, p[k].length_s), share = dt / p[k].length_s;
       double to = p[k].exponential ? p[k].from_per_s * pow(p[k].to_per_s / p[k].from_per_s, share)
                                    : p[k].from_per_s + share * (p[k].to_per_s - p[k].from_per_s);
-      at += p[k].exponential ? (to - p[k].from_per_s) * p[k].length_s / log(p[k].to_per_s / p[k].from_per_s)
-                             : dt * 0.5 * (p[k].from_per_s + to);
+      at += p[k].exponential
+                ? (to - p[k].from_per_s) * p[k].length_s / log(p[k].to_per_s / p[k].from_per_s)
+                : dt * 0.5 * (p[k].from_per_s + to);
       x -= dt;
     }
     at += rounds * area;
@@ -114,9 +119,11 @@ Test(gen_laws, modulated_arrivals_are_as_bursty_as_theory_says) {
       sum += count;
       squares += count * count;
     }
-    double got = (squares / (double)bins - sum / (double)bins * (sum / (double)bins)) / (sum / (double)bins);
+    double got =
+        (squares / (double)bins - sum / (double)bins * (sum / (double)bins)) / (sum / (double)bins);
     double want = ds_modulators_dispersion(m, 2, t);
-    cr_assert_float_eq(got, want, 0.06 * want, "window %g s: dispersion %g, theory %g", t, got, want);
+    cr_assert_float_eq(got, want, 0.06 * want, "window %g s: dispersion %g, theory %g", t, got,
+                       want);
     cr_assert_float_eq(sum / ((double)bins * t), mean, 0.05 * mean, "window %g s: rate %g of %g", t,
                        sum / ((double)bins * t), mean);
   }
@@ -129,11 +136,15 @@ Test(gen_laws, lengths_follow_their_laws) {
   static const struct {
     double mean, sd, min, max;
     bool clamp;
-  } normal[] = {{550, 150, 0, 0, false}, {550, 500, 0, 0, false}, {550, 500, 0, 900, true},
-                {200, 300, 100, 5000, false}, {200, 300, 0, 0, true}};
+  } normal[] = {{550, 150, 0, 0, false},
+                {550, 500, 0, 0, false},
+                {550, 500, 0, 900, true},
+                {200, 300, 100, 5000, false},
+                {200, 300, 0, 0, true}};
   for (size_t k = 0; k < DS_ARRAY_LEN(normal); k++) {
     ds_length l;
-    cr_assert(ds_length_normal(normal[k].mean, normal[k].sd, normal[k].min, normal[k].max, normal[k].clamp, &l));
+    cr_assert(ds_length_normal(normal[k].mean, normal[k].sd, normal[k].min, normal[k].max,
+                               normal[k].clamp, &l));
     double sum = 0, squares = 0;
     for (uint64_t i = 0; i < M; i++) {
       double x = ds_length_draw(&l, 8, DS_PURPOSE_OUTPUT_TOKENS, i);
@@ -189,7 +200,8 @@ Test(gen_laws, lengths_follow_their_laws) {
   static const ds_quantile q[] = {{0, 10}, {0.5, 100}, {0.9, 100.4}, {1, 4000}};
   l = ds_length_table(q, 4, 0);
   double below = 0;
-  for (uint64_t i = 0; i < M; i++) below += ds_length_draw(&l, 1, DS_PURPOSE_INPUT_TOKENS, i) <= 100;
+  for (uint64_t i = 0; i < M; i++)
+    below += ds_length_draw(&l, 1, DS_PURPOSE_INPUT_TOKENS, i) <= 100;
   cr_assert_float_eq(below / M, 0.9, 5 * sqrt(0.09 / M) + 1e-4);
   l = ds_length_table(q, 4, 2 * ds_quantile_mean(q, 4));
   cr_assert_float_eq(l.times, 2, 1e-12);
@@ -339,7 +351,8 @@ Test(gen_laws, sessions_grow) {
   }
   cr_assert_leq(longest, 8u);
   for (size_t k = 1; k <= 3; k++)
-    cr_assert_lt(fabs((double)in_group[k] - (double)sessions / 3), 5 * sqrt((double)sessions * 2 / 9));
+    cr_assert_lt(fabs((double)in_group[k] - (double)sessions / 3),
+                 5 * sqrt((double)sessions * 2 / 9));
   free(q);
 
   s->max_context = 0;

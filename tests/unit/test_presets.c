@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Presets against the traces that they were fitted to: dispersion of counts and prefix reuse against
- * figures of the traces (as counted once from the files), lengths against the files themselves where
- * they lie in $DRYSERVE_SHARED. */
+/* Presets against the traces that they were fitted to: dispersion of counts and prefix reuse
+ * against figures of the traces (as counted once from the files), lengths against the files
+ * themselves where they lie in $DRYSERVE_SHARED. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -21,17 +21,57 @@ static const struct {
   const char *file, *input_key, *output_key; /* JSON keys; NULL: Azure's columns */
   double most_ks;                            /* of the input; of the output it is 0.05 */
 } expected[] = {
-    {"azure-conv", "", {1.385, 3.857, 16.128}, 0, 1154.7, 211.1,
-     "azure/AzureLLMInferenceTrace_conv.csv", NULL, NULL, 0.05},
-    {"azure-code", "", {13.186, 71.641, 163.965}, 0, 2047.8, 27.88,
-     "azure/AzureLLMInferenceTrace_code.csv", NULL, NULL, 0.05},
+    {"azure-conv",
+     "",
+     {1.385, 3.857, 16.128},
+     0,
+     1154.7,
+     211.1,
+     "azure/AzureLLMInferenceTrace_conv.csv",
+     NULL,
+     NULL,
+     0.05},
+    {"azure-code",
+     "",
+     {13.186, 71.641, 163.965},
+     0,
+     2047.8,
+     27.88,
+     "azure/AzureLLMInferenceTrace_code.csv",
+     NULL,
+     NULL,
+     0.05},
     /* Its times were recorded in steps of 3 s. */
-    {"mooncake-chat", ", arrivals: {quantise: 3 s}", {7.898, 2.099, 2.895}, 0.3736, 12035.1, 342.6,
-     "mooncake/conversation_trace.jsonl", "\"input_length\":", "\"output_length\":", 0.05},
-    {"rag", "", {1.014, 1.069, 1.732}, 0.315, 2943.6, 283.2, "ragpulse/0_trace.jsonl",
-     "\"input_length\":", "\"output_length\":", 0.05},
-    {"agent-code", "", {0, 0, 0}, 0.9518, 0, 459.4, "cc-weka/cc_requests_index_shared60.csv", "6",
-     "7", 0.05},
+    {"mooncake-chat",
+     ", arrivals: {quantise: 3 s}",
+     {7.898, 2.099, 2.895},
+     0.3736,
+     12035.1,
+     342.6,
+     "mooncake/conversation_trace.jsonl",
+     "\"input_length\":",
+     "\"output_length\":",
+     0.05},
+    {"rag",
+     "",
+     {1.014, 1.069, 1.732},
+     0.315,
+     2943.6,
+     283.2,
+     "ragpulse/0_trace.jsonl",
+     "\"input_length\":",
+     "\"output_length\":",
+     0.05},
+    {"agent-code",
+     "",
+     {0, 0, 0},
+     0.9518,
+     0,
+     459.4,
+     "cc-weka/cc_requests_index_shared60.csv",
+     "6",
+     "7",
+     0.05},
     {"reasoning", "", {0, 0, 0}, 0, 1268.2, 1527.4, NULL, NULL, NULL, 0},
 };
 
@@ -62,7 +102,9 @@ static made generate(const char *preset, const char *more) {
   for (size_t n = 1; n > 0;) {
     cr_assert(ds_generator_next(g, q, 500, &n, &d), "%s", d.text);
     for (size_t i = 0; i < n; i++) {
-      ds_request r = {.arrival_ns = q[i].arrival_ns, .input_tokens = q[i].input_tokens, .output_tokens = q[i].output_tokens};
+      ds_request r = {.arrival_ns = q[i].arrival_ns,
+                      .input_tokens = q[i].input_tokens,
+                      .output_tokens = q[i].output_tokens};
       cr_assert(ds_arrivals_add(&a, &r, 1) && ds_reuse_add(&u, &q[i]));
       m.input[m.n] = q[i].input_tokens;
       m.output[m.n++] = q[i].output_tokens;
@@ -124,14 +166,17 @@ Test(presets, come_as_close_as_they_say) {
     cr_assert_eq(m.n, (size_t)N);
     for (size_t w = 0; w < 3; w++)
       if (expected[k].dispersion[w] > 0)
-        cr_expect_float_eq(m.dispersion[w], expected[k].dispersion[w], 0.3 * expected[k].dispersion[w],
+        cr_expect_float_eq(m.dispersion[w], expected[k].dispersion[w],
+                           0.3 * expected[k].dispersion[w],
                            "%s: dispersion in %g s is %g, of the trace %g", name, ds_window_s[w],
                            m.dispersion[w], expected[k].dispersion[w]);
     cr_expect_float_eq(m.reuse, expected[k].reuse, 0.02, "%s: reuse %g", name, m.reuse);
     double output = mean(m.output, m.n), input = mean(m.input, m.n);
     if (expected[k].input_mean > 0)
-      cr_expect_float_eq(input, expected[k].input_mean, 0.02 * expected[k].input_mean, "%s: mean input %g", name, input);
-    cr_expect_float_eq(output, expected[k].output_mean, 0.02 * expected[k].output_mean, "%s: mean output %g", name, output);
+      cr_expect_float_eq(input, expected[k].input_mean, 0.02 * expected[k].input_mean,
+                         "%s: mean input %g", name, input);
+    cr_expect_float_eq(output, expected[k].output_mean, 0.02 * expected[k].output_mean,
+                       "%s: mean output %g", name, output);
     char path[1000] = "";
     if (shared != NULL && expected[k].file != NULL)
       snprintf(path, sizeof path, "%s/data/traces/%s", shared, expected[k].file);
@@ -156,7 +201,8 @@ Test(presets, come_as_close_as_they_say) {
       free(in);
       free(out);
     }
-    cr_log_info("%s: %.3f %.2f %.2f reuse %.4f means %.1f %.1f", name, m.dispersion[0], m.dispersion[1], m.dispersion[2], m.reuse, input, output);
+    cr_log_info("%s: %.3f %.2f %.2f reuse %.4f means %.1f %.1f", name, m.dispersion[0],
+                m.dispersion[1], m.dispersion[2], m.reuse, input, output);
     free(m.input);
     free(m.output);
   }

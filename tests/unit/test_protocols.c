@@ -83,7 +83,8 @@ Test(protocols, send_what_the_tools_send) {
   cr_assert_float_eq(s.in_mean, 549.6, 5 * 150 / sqrt(20000) + 0.2);
   cr_assert_float_eq(s.out_mean, 149.5, 5 * 10 / sqrt(20000));
   done(&s);
-  s = send_all("{tool: genai-perf, requests: 20000, output_tokens: 200, output_sd: 50, rate: 4 /s}");
+  s = send_all(
+      "{tool: genai-perf, requests: 20000, output_tokens: 200, output_sd: 50, rate: 4 /s}");
   cr_assert(s.q[9].arrival_ns == 2500000000 && s.in_low == 550 && s.in_high == 550);
   cr_assert_float_eq(s.out_mean, 200, 5 * 50 / sqrt(20000));
   done(&s);
@@ -101,7 +102,8 @@ Test(protocols, mlperf_has_its_minima_limits_and_equal_issue) {
                     "input_tokens: 290, output_tokens: 290}");
   cr_assert_eq(s.n, 30000u); /* 600 s, more than the 24,576 samples */
   const ds_slo *slo = &s.sc.run.slo;
-  cr_assert(slo->n_run == 2 && slo->run[0].metric == DS_METRIC_TTFT && slo->run[0].percentile == 99);
+  cr_assert(slo->n_run == 2 && slo->run[0].metric == DS_METRIC_TTFT &&
+            slo->run[0].percentile == 99);
   cr_assert(slo->run[0].limit_ns == 2000000000 && slo->run[1].limit_ns == 200000000);
   done(&s);
   s = send_all("{tool: mlperf, scenario: interactive, benchmark: llama2-70b, rate: 1 /s, "
@@ -120,10 +122,11 @@ Test(protocols, mlperf_has_its_minima_limits_and_equal_issue) {
   for (int i = 0; i < 100; i++)
     fprintf(f, "2024-05-10 00:00:%02d.%02d0000+00:00,%d,%d\n", i / 50, i % 50, 1000 + i, 100 + i);
   fclose(f);
-  snprintf(protocol, sizeof protocol,
-           "{tool: mlperf, scenario: offline, benchmark: deepseek-r1, requests: 4400, lengths: {rows: "
-           "%s}}",
-           path);
+  snprintf(
+      protocol, sizeof protocol,
+      "{tool: mlperf, scenario: offline, benchmark: deepseek-r1, requests: 4400, lengths: {rows: "
+      "%s}}",
+      path);
   s = send_all(protocol);
   size_t seen[100] = {0}, in_order = 0;
   for (size_t i = 0; i < s.n; i++) {
@@ -141,22 +144,23 @@ Test(protocols, mlperf_has_its_minima_limits_and_equal_issue) {
 Test(protocols, what_a_tool_cannot_do_is_refused) {
   static const struct {
     const char *protocol, *says;
-  } c[] = {{"{tool: vlm-bench}", "vlm-bench"},
-           {"{requests: 5}", "tool is missing"},
-           {"{tool: llmperf, requests: 5, concurrency: 1, rate: 1 /s}", "'rate'"},
-           {"{tool: inferencex}", "concurrency is missing"},
-           {"{tool: guidellm, strategy: sweep}", "several runs"},
-           {"{tool: guidellm, strategy: constant, requests: 5, input_tokens: 1, output_tokens: 1}",
-            "rate is missing"},
-           {"{tool: mlperf, scenario: server, benchmark: llama2-70b, input_tokens: 1, output_tokens: "
-            "1}",
-            "rate is missing"},
-           {"{tool: mlperf, scenario: interactive, benchmark: mixtral-8x7b, rate: 1 /s, input_tokens: "
-            "1, output_tokens: 1}",
-            "no interactive"},
-           {"{tool: mlperf, scenario: offline, benchmark: llama2-70b, requests: 100, input_tokens: 1, "
-            "output_tokens: 1}",
-            "requests is 100"}};
+  } c[] = {
+      {"{tool: vlm-bench}", "vlm-bench"},
+      {"{requests: 5}", "tool is missing"},
+      {"{tool: llmperf, requests: 5, concurrency: 1, rate: 1 /s}", "'rate'"},
+      {"{tool: inferencex}", "concurrency is missing"},
+      {"{tool: guidellm, strategy: sweep}", "several runs"},
+      {"{tool: guidellm, strategy: constant, requests: 5, input_tokens: 1, output_tokens: 1}",
+       "rate is missing"},
+      {"{tool: mlperf, scenario: server, benchmark: llama2-70b, input_tokens: 1, output_tokens: "
+       "1}",
+       "rate is missing"},
+      {"{tool: mlperf, scenario: interactive, benchmark: mixtral-8x7b, rate: 1 /s, input_tokens: "
+       "1, output_tokens: 1}",
+       "no interactive"},
+      {"{tool: mlperf, scenario: offline, benchmark: llama2-70b, requests: 100, input_tokens: 1, "
+       "output_tokens: 1}",
+       "requests is 100"}};
   for (size_t i = 0; i < DS_ARRAY_LEN(c); i++) {
     ds_scenario sc;
     ds_diag d;

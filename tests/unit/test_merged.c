@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Several workloads at once: merged by time, judged each by its own. */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/classes.h"
+
+static bool load(const char *workloads, ds_scenario *sc, ds_diag *d) {
+  char text[3000];
+  snprintf(text, sizeof text,
+           "scenario: 1\ncost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, "
+           "decode_sequence: 1 ms}\npools:\n  - {name: main, scheduler: vllm-v1, kv_blocks: 5000, "
+           "replicas: 2}\n"
+           "workloads: %s\n",
+           workloads);
+  ds_data_dirs dirs = {{"."}, 1};
+  memset(d, 0, sizeof *d);
+  return ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, sc, d);
+}
+
+#define CHAT                                                                                       \
+  "{class: chat, generate: {requests: 300, arrivals: {process: poisson, rate: 20 /s}, "            \
+  "input_tokens: 50, output_tokens: 10}"
+#define LONG                                                                                       \
+  "{class: long, generate: {requests: 100, arrivals: {process: constant, rate: 7 /s}, "            \
+  "input_tokens: 900, output_tokens: 3}"
+#define TALK                                                                                       \
+  "{class: talk, tenant: b, generate: {requests: 200, arrivals: {process: poisson, rate: 2 /s}, "  \
+  "input_tokens: 60, output_tokens: 10, session: {turns: 4, think: 100 ms, input_tokens: 20}}"
+
+static size_t column_stream(const ds_drive *drive, size_t i) { return ds_drive_stream(drive, i); }
+
+/* A request is with others what it is alone, and each class has its own figures. */
+Test(merged, streams_keep_their_requests) {
+  static const char *const more[] = {"[" CHAT "}, " LONG "}]", "[" CHAT "}, " LONG "}, " TALK "}]"};
+  for (int with_sessions = 0; with_sessions < 2; with_sessions++) {
+    ds_scenario sc, alone;
+    ds_diag d;
+    cr_assert(load(more[with_sessions], &sc, &d), "%s", d.text);
+    cr_assert(load("[" CHAT "}]", &alone, &d), "%s", d.text);
+    ds_drive drive = {0}, single = {0};
+    ds_drive_options opt = {0};
+    opt.sim.records = true;
+    cr_assert(ds_drive_run(&sc, &opt, &drive, &d), "%s", d.text);
+    cr_assert(ds_drive_run(&alone, &opt, &single, &d), "%s", d.text);
+    size_t n = with_sessions ? 600 : 400, count[3] = {0}, chat = 0;
+    cr_assert_eq(drive.result->n, n);
+    int64_t before = 0, *arrival = calloc(n, sizeof *arrival);
+    ds_arrival_walk w = {0, 0, 0}, v = {0, 0, 0};
+    for (size_t i = 0; i < n; i++) {
+      arrival[i] = ds_arrival_next(&drive.arrivals, &w);
+      cr_assert_geq(arrival[i], before);
+      before = arrival[i];
+      size_t k = column_stream(&drive, i);
+      count[k]++;
+      cr_assert_eq(drive.result->outputs[i], k == 1 ? 3u : 10u);
+      if (k == 0)
+        cr_assert_eq(arrival[i], ds_arrival_next(&single.arrivals, &v), "chat %zu", chat++);
+    }
+    cr_assert(count[0] == 300 && count[1] == 100 && count[2] == (with_sessions ? 200u : 0u));
+    /* Turns follow their own predecessors, wherever these stand among the others. */
+    for (size_t i = 0; i < n; i++) {
+      const ds_record *q = &drive.result->records[i];
+      cr_assert_eq(ds_merged_class(drive.merged, q->index)[0],
+                   "clt"[ds_merged_stream(drive.merged, q->index)]);
+    }
+    char first[40];
+    snprintf(first, sizeof first, "%s", ds_trace_id(drive.trace, 0));
+    cr_assert(strstr(first, "/0") != NULL, "%s", first);
+    free(arrival);
+    ds_drive_free(&drive);
+    ds_drive_free(&single);
+    ds_scenario_free(&sc);
+    ds_scenario_free(&alone);
+  }
+}
+
+Test(merged, each_class_is_judged_by_its_own_slo) {
+  ds_scenario sc;
+  ds_diag d;
+  cr_assert(load("[" CHAT ", slo: {ttft: 5 s, tpot: 200 ms}}, " LONG
+                 ", slo: {run: {p99_ttft: 1 ms}}}, " TALK "}]",
+                 &sc, &d),
+            "%s", d.text);
+  ds_classes_complete(&sc);
+  ds_drive drive = {0};
+  ds_drive_options opt = {0};
+  cr_assert(ds_drive_run(&sc, &opt, &drive, &d), "%s", d.text);
+  ds_classes c;
+  cr_assert(ds_classes_of(&sc, &drive, &c));
+  cr_assert(c.n == 3 && !c.slo_met);
+  cr_assert(c.of[0].summary.completed == 300 && c.of[1].summary.completed == 100 &&
+            c.of[2].summary.completed == 200);
+  cr_assert(c.of[0].summary.has_limits && c.of[0].summary.slo_attainment == 1 &&
+            c.of[0].summary.slo_met);
+  cr_assert(c.of[1].summary.n_verdicts == 1 && !c.of[1].summary.slo_met);
+  cr_assert(!c.of[2].summary.has_limits && c.of[2].summary.slo_met);
+  cr_assert_eq(c.of[1].summary.slo_attainment, 0); /* nobody has a first token within 1 ms */
+  /* The means of the classes add up to the mean of all. */
+  ds_summary all;
+  cr_assert(ds_summary_of(&sc.run, drive.result, &drive.arrivals, 0, &all));
+  double sum = 0;
+  for (size_t k = 0; k < 3; k++)
+    sum += c.of[k].summary.e2el.mean * (double)c.of[k].summary.completed;
+  cr_assert_float_eq(sum / 600, all.e2el.mean, 1e-6);
+  cr_assert_str_eq(sc.stream[2].tenant, "b");
+  ds_classes_free(&c);
+  ds_drive_free(&drive);
+  ds_scenario_free(&sc);
+}
+
+Test(merged, what_cannot_be_mixed_is_refused) {
+  static const struct {
+    const char *workloads, *says;
+  } t[] = {
+      {"[]", "0 entries"},
+      {"{}", "workloads is"},
+      {"[" CHAT "}, " CHAT "}]", "a second time"},
+      {"[{generate: {requests: 5, arrivals: {rate: 1 /s}, input_tokens: 1, output_tokens: 1}}]",
+       "class is missing"},
+      {"[{class: a, protocol: {tool: inferencex, concurrency: 4}}]",
+       "concurrency is for one workload"},
+      {"[" CHAT ", slo: {itl: 5 ms}}]", "gaps between tokens"},
+      {"[" CHAT ", client: {rtt: 1 s}}]", "workloads.0.client"}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(t); i++) {
+    ds_scenario sc;
+    ds_diag d;
+    cr_assert_not(load(t[i].workloads, &sc, &d), "case %zu", i);
+    cr_assert(strstr(d.text, t[i].says) != NULL, "case %zu: %s", i, d.text);
+  }
+}
