@@ -95,7 +95,11 @@ static void put_row(ds_outfile *out, const ds_generated *q, uint64_t id, const c
     ds_out_printf(out, ",\"session\":\"s%llu\",\"turn\":%u", (unsigned long long)q->session,
                   q->turn);
   if (q->think_ns > 0) ds_out_printf(out, ",\"think_ns\":%lld", (long long)q->think_ns);
-  if (q->prefix_group > 0)
+  /* A session's prompts are one text that grows; a compacted one begins anew. */
+  if (q->grows)
+    ds_out_printf(out, ",\"prefix\":[\"s%llu.%u\",%u]", (unsigned long long)q->session, q->epoch,
+                  q->input_tokens);
+  else if (q->prefix_group > 0)
     ds_out_printf(out, ",\"prefix\":[\"p%llu\",%u]", (unsigned long long)q->prefix_group,
                   q->prefix_tokens);
   if (class_name[0] != '\0') {
@@ -129,6 +133,11 @@ static void say(const ds_scenario *sc, const ds_arrivals *a, const ds_reuse *u, 
             "note: %llu sub-agents begin in their session's first instant here: the form has no "
             "word for whom a session follows\n",
             (unsigned long long)forked);
+  if (sc->workload.session.on)
+    fprintf(stderr,
+            "note: replay sessions with `replay: closed-loop`; a turn finds the prompt before "
+            "it, not its answer%s\n",
+            sc->workload.prefix.groups > 0 ? ", and groups of sessions share nothing" : "");
   if (sc->workload.concurrency > 0)
     fprintf(stderr, "note: at most %lld in flight is no part of a trace; run the scenario for it\n",
             (long long)sc->workload.concurrency);

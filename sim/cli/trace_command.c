@@ -14,12 +14,14 @@ static const ds_option options[] = {
     {"--to", "FORMAT", "its format: jsonl (default), azure, mooncake, burstgpt, vidur, tracev2"},
     {"--format", "FORMAT", "how to read FILE, where its content does not tell"},
     {"--import", "RULES", "lenient, or as in a scenario: '{zero: drop, unsorted: sort}'"},
-    {"--map", "COLUMNS", "of any flat file: '{arrival: ts:ms, input_tokens: n_in, output_tokens: n_out}'"},
+    {"--map", "COLUMNS",
+     "of any flat file: '{arrival: ts:ms, input_tokens: n_in, output_tokens: n_out}'"},
     {"--first", "N", "only the first N requests"},
     {"--window", "SPAN", "only those that arrive in it: '0 s .. 600 s'"},
     {"--whole-sessions", NULL, "the window takes or leaves sessions by their first request"},
     {"--time", "FACTOR", "multiply times: 0.5 is twice as fast"},
-    {"--share", "P", "keep this share of the sessions, at random (without sessions: of the requests)"},
+    {"--share", "P",
+     "keep this share of the sessions, at random (without sessions: of the requests)"},
     {"--seed", "N", "of what is done at random"},
     {"--set", "KEY=VALUE", "any other key of a scenario's workload: import.dequantize='3 s'"},
     {"--json", "FILE", "info: the same numbers as JSON ('-': standard output)"},
@@ -29,7 +31,8 @@ static const ds_example examples[] = {
     {"dryserve trace info conversation_trace.jsonl", "what is in it"},
     {"dryserve trace cut big.csv --window '0 s .. 600 s' --whole-sessions -o ten-minutes.jsonl",
      "its first ten minutes, sessions whole"},
-    {"dryserve trace convert log.jsonl --to azure -o log.csv", "as Azure's CSV; what that cannot hold is said"},
+    {"dryserve trace convert log.jsonl --to azure -o log.csv",
+     "as Azure's CSV; what that cannot hold is said"},
 };
 
 static ds_command command_of(void) {
@@ -37,9 +40,12 @@ static ds_command command_of(void) {
       .name = "trace",
       .synopsis = "info|convert|cut|scale|merge|anonymise FILE... [options]",
       .summary = "Look at a trace, and make another one of it.",
-      .text = "info: counts, rates, bursts, lengths, prefix reuse, oddities. convert: the same requests in "
-              "another format. cut: some of them. scale: other times, or a share. merge: several traces by "
-              "arrival, each from its own time zero. anonymise: only times, lengths, sessions and blocks, "
+      .text = "info: counts, rates, bursts, lengths, prefix reuse, oddities. convert: the same "
+              "requests in "
+              "another format. cut: some of them. scale: other times, or a share. merge: several "
+              "traces by "
+              "arrival, each from its own time zero. anonymise: only times, lengths, sessions and "
+              "blocks, "
               "renumbered. `dryserve list formats` names what is read.",
       .options = options,
       .n_options = sizeof options / sizeof options[0],
@@ -77,13 +83,18 @@ static bool take_option(trace_args *a, const char *name, const char *value, ds_d
   if (strcmp(name, "--json") == 0) return (a->json = value) != NULL;
   static const struct {
     const char *name, *key;
-  } map[] = {{"--format", "workload.format"},     {"--import", "workload.import"},
-             {"--map", "workload.map"},           {"--first", "workload.select.first"},
-             {"--window", "workload.select.window"}, {"--time", "workload.time_scale"},
-             {"--share", "workload.select.share"}, {"--seed", "seed"}};
+  } map[] = {{"--format", "workload.format"},
+             {"--import", "workload.import"},
+             {"--map", "workload.map"},
+             {"--first", "workload.select.first"},
+             {"--window", "workload.select.window"},
+             {"--time", "workload.time_scale"},
+             {"--share", "workload.select.share"},
+             {"--seed", "seed"}};
   a->selects = a->selects || strcmp(name, "--first") == 0 || strcmp(name, "--window") == 0;
   a->scales = a->scales || strcmp(name, "--time") == 0 || strcmp(name, "--share") == 0;
-  if (strcmp(name, "--whole-sessions") == 0) return add_set(a, "workload.select.sessions", "whole", d);
+  if (strcmp(name, "--whole-sessions") == 0)
+    return add_set(a, "workload.select.sessions", "whole", d);
   for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)
     if (strcmp(name, map[i].name) == 0) return add_set(a, map[i].key, value, d);
   char key[300];
@@ -149,7 +160,9 @@ static int parse(const ds_command *c, int argc, char **argv, trace_args *a, ds_d
         break;
       }
       for (int i = 0; i < VERB_N; i++)
-        if (strcmp(value, verbs[i]) == 0 || (i == VERB_ANONYMISE && strcmp(value, "anonymize") == 0)) a->verb = i;
+        if (strcmp(value, verbs[i]) == 0 ||
+            (i == VERB_ANONYMISE && strcmp(value, "anonymize") == 0))
+          a->verb = i;
       if (a->verb < 0) {
         ds_unknown(d, "command of trace", value, verbs, VERB_N);
         return -1;
@@ -160,12 +173,14 @@ static int parse(const ds_command *c, int argc, char **argv, trace_args *a, ds_d
 }
 
 /* A scenario round the file. */
-static bool load(const trace_args *a, const char *file, const ds_data_dirs *dirs, ds_scenario *sc, ds_diag *d) {
-  static const char head[] = "scenario: 1\n"
-                             "cost: {model: linear, step: 1 ms, prefill_token: 0 ms, decode_sequence: 0 ms, "
-                             "draft_token: 0 ms}\n"
-                             "pools: [{name: main, scheduler: vllm-v1, kv_blocks: 1000000}]\n"
-                             "workload: {trace: \"";
+static bool load(const trace_args *a, const char *file, const ds_data_dirs *dirs, ds_scenario *sc,
+                 ds_diag *d) {
+  static const char head[] =
+      "scenario: 1\n"
+      "cost: {model: linear, step: 1 ms, prefill_token: 0 ms, decode_sequence: 0 ms, "
+      "draft_token: 0 ms}\n"
+      "pools: [{name: main, scheduler: vllm-v1, kv_blocks: 1000000}]\n"
+      "workload: {trace: \"";
   size_t n = sizeof head + 2 * strlen(file) + 8, used = sizeof head - 1;
   char *text = malloc(n);
   if (text == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
@@ -180,7 +195,8 @@ static bool load(const trace_args *a, const char *file, const ds_data_dirs *dirs
   return good;
 }
 
-static bool print(const char *path, bool json, const char *name, ds_trace *t, const ds_trace_stats *s, ds_diag *d) {
+static bool print(const char *path, bool json, const char *name, ds_trace *t,
+                  const ds_trace_stats *s, ds_diag *d) {
   ds_outfile *out = ds_outfile_open(path, d);
   if (out == NULL) return false;
   (json ? ds_trace_info_json : ds_trace_info)(out, name, t, s);

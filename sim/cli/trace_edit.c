@@ -55,7 +55,8 @@ static void close_all(edit *e) {
 
 static bool open_all(edit *e, ds_diag *d) {
   for (size_t i = 0; i < e->e->n; i++)
-    if (!ds_trace_open(e->e->workload[i], e->e->seed, &e->s[i].trace, d) || !next(&e->s[i], d)) return false;
+    if (!ds_trace_open(e->e->workload[i], e->e->seed, &e->s[i].trace, d) || !next(&e->s[i], d))
+      return false;
   return true;
 }
 
@@ -93,8 +94,10 @@ static bool number_of(numbers *t, uint64_t id, uint64_t *number) {
   return true;
 }
 
-/* Only times, lengths, sessions and blocks are left, the latter two numbered by first appearance. */
-static bool anonymise(edit *e, ds_request *r, const ds_more *from, ds_more *to, char session[32], ds_diag *d) {
+/* Only times, lengths, sessions and blocks are left, the latter two numbered by first appearance.
+ */
+static bool anonymise(edit *e, ds_request *r, const ds_more *from, ds_more *to, char session[32],
+                      ds_diag *d) {
   *to = (ds_more){.think_ns = from->think_ns, .ttft_ns = -1, .e2e_ns = -1, .queue_ns = -1};
   to->turn = from->turn;
   to->has_turn = from->has_turn;
@@ -162,7 +165,8 @@ static bool one(edit *e, size_t i, ds_outfile *out, uint64_t index, ds_diag *d) 
     return true;
   }
   ds_trace_has_of(&r, id, more, e->seen);
-  if (more != NULL && more->n_blocks > 0 && e->block_tokens == 0) e->block_tokens = more->block_tokens;
+  if (more != NULL && more->n_blocks > 0 && e->block_tokens == 0)
+    e->block_tokens = more->block_tokens;
   return true;
 }
 
@@ -172,7 +176,8 @@ static bool pass(edit *e, ds_outfile *out, ds_diag *d) {
   while (good) {
     size_t first = e->e->n;
     for (size_t i = 0; i < e->e->n; i++)
-      if (e->s[i].any && (first == e->e->n || e->s[i].r.arrival_ns < e->s[first].r.arrival_ns)) first = i;
+      if (e->s[i].any && (first == e->e->n || e->s[i].r.arrival_ns < e->s[first].r.arrival_ns))
+        first = i;
     if (first == e->e->n) break;
     good = one(e, first, out, e->n++, d) && next(&e->s[first], d);
     if (out != NULL && ds_out_failed(out)) break;
@@ -194,13 +199,16 @@ static void say_what_is_lost(const edit *e) {
   bool any = false;
   for (int i = 0; i < DS_HAS_N; i++) {
     if (e->seen[i] == 0 || e->writer->holds & 1u << i) continue;
-    fprintf(stderr, "%s %s (%llu of %llu requests)", any ? "," : "lost, which this format cannot hold:",
-            ds_trace_has_names[i], (unsigned long long)e->seen[i], (unsigned long long)e->n);
+    fprintf(stderr, "%s %s (%llu of %llu requests)",
+            any ? "," : "lost, which this format cannot hold:", ds_trace_has_names[i],
+            (unsigned long long)e->seen[i], (unsigned long long)e->n);
     any = true;
   }
   if (any) fputs("\n", stderr);
   if (strcmp(e->writer->name, "mooncake") == 0 && e->block_tokens != 0 && e->block_tokens != 512)
-    fprintf(stderr, "blocks of %u tokens, where this format has 512: read it with `import: {block_tokens: %u}`\n",
+    fprintf(stderr,
+            "blocks of %u tokens, where this format has 512: read it with `import: {block_tokens: "
+            "%u}`\n",
             e->block_tokens, e->block_tokens);
 }
 
@@ -220,10 +228,12 @@ bool ds_trace_edit_run(const ds_trace_edit *what, ds_diag *d) {
   e.s = calloc(what->n, sizeof *e.s);
   if (e.s == NULL) return out_of_memory(d);
   bool stdin_used = false;
-  for (size_t i = 0; i < what->n; i++) stdin_used = stdin_used || strcmp(what->workload[i]->path, "-") == 0;
+  for (size_t i = 0; i < what->n; i++)
+    stdin_used = stdin_used || strcmp(what->workload[i]->path, "-") == 0;
   bool good = true;
   if (stdin_used) /* it cannot be read twice */
-    fprintf(stderr, "standard input: what %s cannot hold is lost without being counted\n", e.writer->name);
+    fprintf(stderr, "standard input: what %s cannot hold is lost without being counted\n",
+            e.writer->name);
   else
     good = pass(&e, NULL, d);
   if (good) {

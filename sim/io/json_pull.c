@@ -19,8 +19,7 @@ static bool fail(ds_pull *p, const char *what) {
 }
 
 static void blanks(ds_pull *p) {
-  while (p->at < p->end &&
-         (*p->at == ' ' || *p->at == '\n' || *p->at == '\r' || *p->at == '\t'))
+  while (p->at < p->end && (*p->at == ' ' || *p->at == '\n' || *p->at == '\r' || *p->at == '\t'))
     p->at++;
 }
 
@@ -49,7 +48,8 @@ bool ds_pull_list(ds_pull *p) { return enter(p, '[', "no list"); }
 static bool member(ds_pull *p, char open, char close) {
   if (p->wrong != NULL) return false;
   const char *back = p->at;
-  while (back > p->begin && (back[-1] == ' ' || back[-1] == '\n' || back[-1] == '\r' || back[-1] == '\t'))
+  while (back > p->begin &&
+         (back[-1] == ' ' || back[-1] == '\n' || back[-1] == '\r' || back[-1] == '\t'))
     back--;
   bool first = back > p->begin && back[-1] == open;
   blanks(p);
@@ -69,7 +69,8 @@ static bool member(ds_pull *p, char open, char close) {
 
 bool ds_pull_key(ds_pull *p, ds_text *key) {
   if (!member(p, '{', '}')) return false;
-  if (ds_pull_kind(p) != '"') return fail(p, p->at == p->end ? "it ends too early" : "no key in quotes");
+  if (ds_pull_kind(p) != '"')
+    return fail(p, p->at == p->end ? "it ends too early" : "no key in quotes");
   if (!ds_pull_text(p, key)) return false;
   blanks(p);
   if (p->at == p->end) return fail(p, "it ends too early");
@@ -96,7 +97,8 @@ bool ds_pull_text(ds_pull *p, ds_text *t) {
     if (*p->at != '\\') continue;
     t->escaped = true;
     if (++p->at == p->end) break;
-    if (strchr("\"\\/bfnrtu", *p->at) == NULL || *p->at == '\0') return fail(p, "an unknown escape");
+    if (strchr("\"\\/bfnrtu", *p->at) == NULL || *p->at == '\0')
+      return fail(p, "an unknown escape");
     if (*p->at != 'u') continue;
     for (int k = 0; k < 4; k++) {
       if (++p->at == p->end) return fail(p, "it ends too early");
@@ -150,7 +152,9 @@ bool ds_pull_bool(ds_pull *p, bool *v) {
   return word(p, *v ? "true" : "false");
 }
 
-bool ds_pull_null(ds_pull *p) { return ds_pull_kind(p) == 'n' ? word(p, "null") : fail(p, "not null"); }
+bool ds_pull_null(ds_pull *p) {
+  return ds_pull_kind(p) == 'n' ? word(p, "null") : fail(p, "not null");
+}
 
 bool ds_pull_skip(ds_pull *p) {
   ds_text t;
@@ -183,9 +187,7 @@ bool ds_pull_done(ds_pull *p) {
   return p->at == p->end || fail(p, "something follows the JSON object");
 }
 
-bool ds_text_is(ds_text t, const char *w) {
-  return strlen(w) == t.n && memcmp(t.s, w, t.n) == 0;
-}
+bool ds_text_is(ds_text t, const char *w) { return strlen(w) == t.n && memcmp(t.s, w, t.n) == 0; }
 
 static unsigned hex4(const char *s) {
   unsigned v = 0;
@@ -238,7 +240,8 @@ bool ds_text_copy(ds_text t, char *out, size_t cap) {
       if (e == 'u') {
         unsigned c = hex4(t.s + i + 1);
         i += 4;
-        if (c >= 0xd800 && c < 0xdc00 && i + 6 < t.n + 1 && t.s[i + 1] == '\\' && t.s[i + 2] == 'u') {
+        if (c >= 0xd800 && c < 0xdc00 && i + 6 < t.n + 1 && t.s[i + 1] == '\\' &&
+            t.s[i + 2] == 'u') {
           unsigned low = hex4(t.s + i + 3);
           if (low >= 0xdc00 && low < 0xe000) {
             c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
@@ -259,7 +262,8 @@ bool ds_text_copy(ds_text t, char *out, size_t cap) {
 
 /* ---- numbers ---- */
 
-/* value = digits x 10^exponent, up to 19 digits kept (the rest only moves the exponent, *inexact). */
+/* value = digits x 10^exponent, up to 19 digits kept (the rest only moves the exponent, *inexact).
+ */
 typedef struct decimal {
   bool negative, inexact;
   uint64_t digits;

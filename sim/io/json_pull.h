@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* JSON read in order, value by value, without building a tree: for rows whose lists are long and
  * whose numbers must stay exact (block ids up to 2^64 - 1, times to the nanosecond). Strict: what
- * JSON does not allow is an error with its place. Nothing is allocated; texts point into the input. */
+ * JSON does not allow is an error with its place. Nothing is allocated; texts point into the input.
+ */
 #ifndef DS_IO_JSON_PULL_H
 #define DS_IO_JSON_PULL_H
 
@@ -46,9 +47,9 @@ bool ds_text_is(ds_text t, const char *word);
 bool ds_text_copy(ds_text t, char *out, size_t cap);
 
 /* Numbers as written. NULL when good, else what is wrong ("is negative", ...). */
-const char *ds_number_count(ds_text t, uint64_t max, uint64_t *out);    /* 91, 91.0 and 9.1e1 */
-const char *ds_number_u64(ds_text t, uint64_t *out);                    /* digits only */
-const char *ds_number_integer(ds_text t, int64_t *out);                 /* with a sign */
+const char *ds_number_count(ds_text t, uint64_t max, uint64_t *out); /* 91, 91.0 and 9.1e1 */
+const char *ds_number_u64(ds_text t, uint64_t *out);                 /* digits only */
+const char *ds_number_integer(ds_text t, int64_t *out);              /* with a sign */
 /* Times unit_ns (a power of ten of nanoseconds), to the nearest nanosecond, without doubles. */
 const char *ds_number_time(ds_text t, int64_t unit_ns, int64_t *out_ns);
 

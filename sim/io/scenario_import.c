@@ -13,8 +13,8 @@ static void enter(ds_reader *r, const char *section) {
 }
 
 /* A choice that is noted only where it is given. */
-static bool choice(ds_reader *r, const ds_node *map, const char *key, const char *const *names, size_t n,
-                   size_t *out) {
+static bool choice(ds_reader *r, const ds_node *map, const char *key, const char *const *names,
+                   size_t n, size_t *out) {
   *out = 0;
   return !ds_node_get(map, key) || ds_opt_choice(r, map, key, names, n, 0, out);
 }
@@ -22,7 +22,8 @@ static bool choice(ds_reader *r, const ds_node *map, const char *key, const char
 bool ds_read_trace_format(ds_reader *r, const ds_node *workload, ds_workload *w) {
   const char *known[64] = {"auto"};
   size_t n = 1, k = 0;
-  for (size_t i = 0; i < ds_n_trace_readers && n < LEN(known); i++) known[n++] = ds_trace_readers[i].name;
+  for (size_t i = 0; i < ds_n_trace_readers && n < LEN(known); i++)
+    known[n++] = ds_trace_readers[i].name;
   if (!ds_opt_choice(r, workload, "format", known, n, 0, &k)) return false;
   if (k > 0) snprintf(w->format, sizeof w->format, "%s", known[k]);
   return true;
@@ -58,8 +59,8 @@ static bool read_window(ds_reader *r, const ds_node *n, ds_workload *w) {
 }
 
 bool ds_read_trace_select(ds_reader *r, const ds_node *select, ds_workload *w) {
-  static const char *const keys[] = {"first", "window", "sessions", "share"},
-                           *const sessions[] = {"cut", "whole"};
+  static const char *const keys[] = {"first", "window", "sessions", "share"}, *const sessions[] = {
+                                                                                  "cut", "whole"};
   size_t k;
   if (!select) return true;
   enter(r, "select");
@@ -72,7 +73,8 @@ bool ds_read_trace_select(ds_reader *r, const ds_node *select, ds_workload *w) {
   if (window && !read_window(r, window, w)) return false;
   if (!choice(r, select, "sessions", sessions, LEN(sessions), &k)) return false;
   w->whole_sessions = k == 1;
-  if (ds_node_get(select, "share") && !ds_opt_number(r, select, "share", 1e-9, 1, 1, &w->share)) return false;
+  if (ds_node_get(select, "share") && !ds_opt_number(r, select, "share", 1e-9, 1, 1, &w->share))
+    return false;
   enter(r, "");
   return true;
 }
@@ -89,7 +91,8 @@ static bool read_repairs(ds_reader *r, const ds_node *import, ds_workload *w) {
   static const char *const zero[] = {"error", "drop", "clamp"}, *const failed[] = {"drop", "keep"},
                            *const unsorted[] = {"error", "sort"},
                            *const oversize[] = {"error", "reject", "truncate"},
-                           *const malformed[] = {"error", "drop"}, *const duplicates[] = {"keep", "drop"};
+                           *const malformed[] = {"error", "drop"},
+                           *const duplicates[] = {"keep", "drop"};
   static const ds_repair zero_is[] = {DS_REPAIR_ERROR, DS_REPAIR_DROP, DS_REPAIR_CLAMP},
                          unsorted_is[] = {DS_REPAIR_ERROR, DS_REPAIR_SORT},
                          oversize_is[] = {DS_REPAIR_ERROR, DS_REPAIR_REJECT, DS_REPAIR_TRUNCATE};
@@ -112,14 +115,16 @@ static bool read_repairs(ds_reader *r, const ds_node *import, ds_workload *w) {
 }
 
 static bool read_meaning(ds_reader *r, const ds_node *import, ds_workload *w) {
-  static const char *const input[] = {"auto", "full", "delta"}, *const tail[] = {"auto", "ceil", "floor"},
+  static const char *const input[] = {"auto", "full", "delta"},
+                           *const tail[] = {"auto", "ceil", "floor"},
                            *const scope[] = {"auto", "global", "file", "session"};
   const ds_node *n = ds_node_get(import, "dequantize"), *size = ds_node_get(import, "block_tokens");
   size_t k;
   int64_t tokens;
   char text[48];
   if (n) {
-    if (!ds_want_time(n, ds_name(r, "dequantize"), 1, LONGEST_NS, &w->dequantize_ns, r->d)) return false;
+    if (!ds_want_time(n, ds_name(r, "dequantize"), 1, LONGEST_NS, &w->dequantize_ns, r->d))
+      return false;
     ds_time_format(w->dequantize_ns, text, sizeof text);
     if (!ds_note(r, "dequantize", n, "", "%s", text)) return false;
   }
@@ -136,8 +141,8 @@ static bool read_meaning(ds_reader *r, const ds_node *import, ds_workload *w) {
 }
 
 bool ds_read_trace_import(ds_reader *r, const ds_node *import, ds_workload *w) {
-  static const char *const keys[] = {"zero",       "failed",     "unsorted",      "oversize",
-                                     "malformed",  "duplicates", "dequantize",    "session_input",
+  static const char *const keys[] = {"zero",       "failed",     "unsorted",    "oversize",
+                                     "malformed",  "duplicates", "dequantize",  "session_input",
                                      "block_tail", "hash_scope", "block_tokens"};
   enter(r, "");
   if (import && import->kind == DS_NODE_SCALAR && strcmp(import->text, "lenient") == 0)
@@ -167,7 +172,8 @@ static bool is_time(ds_field f) {
 static const struct {
   const char *name;
   int64_t unit_ns;
-} units[] = {{"s", DS_NS_PER_S}, {"ms", DS_NS_PER_MS}, {"us", 1000}, {"ns", 1}, {"stamp", DS_UNIT_STAMP}};
+} units[] = {
+    {"s", DS_NS_PER_S}, {"ms", DS_NS_PER_MS}, {"us", 1000}, {"ns", 1}, {"stamp", DS_UNIT_STAMP}};
 
 /* "COLUMN" or, of a time, "COLUMN:unit". */
 static bool read_column(ds_reader *r, const ds_node *n, ds_map_entry *e) {
@@ -178,7 +184,8 @@ static bool read_column(ds_reader *r, const ds_node *n, ds_map_entry *e) {
     for (size_t i = 0; colon && i < LEN(units); i++)
       if (strcmp(colon + 1, units[i].name) == 0) e->unit_ns = units[i].unit_ns;
     if (e->unit_ns == 0 || (e->unit_ns == DS_UNIT_STAMP && e->field != DS_FIELD_ARRIVAL)) {
-      ds_complain(r->d, n, "%s is '%.60s', without a unit", ds_name(r, ds_field_names[e->field]), text);
+      ds_complain(r->d, n, "%s is '%.60s', without a unit", ds_name(r, ds_field_names[e->field]),
+                  text);
       ds_diag_expected(r->d, "COLUMN:unit with s, ms, us or ns%s",
                        e->field == DS_FIELD_ARRIVAL ? ", or stamp for a date and time of day" : "");
       return false;

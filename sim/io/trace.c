@@ -45,8 +45,9 @@ static uint64_t count_more(ds_trace *t, fault first) {
   for (;;) {
     for (; t->batch_at < t->batch_n; t->batch_at++) {
       const ds_row *r = &t->batch[t->batch_at];
-      more += first == FAULT_ZERO ? has_zero(r) : first == FAULT_ORDER && r->time_ns != DS_ROW_CHAINED &&
-                                           r->time_ns < latest;
+      more += first == FAULT_ZERO
+                  ? has_zero(r)
+                  : first == FAULT_ORDER && r->time_ns != DS_ROW_CHAINED && r->time_ns < latest;
       if (r->time_ns > latest) latest = r->time_ns;
     }
     ds_diag ignored = {.exit = DS_EXIT_OK};
@@ -99,8 +100,9 @@ static bool order_fault(ds_trace *t, const ds_row *r, ds_diag *d) {
 }
 
 static bool chained_fault(ds_trace *t, const ds_row *r, ds_diag *d) {
-  ds_diag_set(d, DS_EXIT_INPUT, file_of(t), r->line, r->time_column,
-              "this request has no arrival of its own: it starts when the one before it is finished");
+  ds_diag_set(
+      d, DS_EXIT_INPUT, file_of(t), r->line, r->time_column,
+      "this request has no arrival of its own: it starts when the one before it is finished");
   ds_diag_expected(d, "`replay: closed-loop` in the workload for a trace with such requests");
   t->batch_at++;
   return false;
@@ -135,7 +137,8 @@ typedef enum verdict { TAKE, LEAVE_OUT, FAULT } verdict;
 
 /* The first bytes decide nothing here: a row that says the same as one before is a copy of it. */
 static bool is_copy(ds_trace *t, const ds_row *r, bool *copy) {
-  uint64_t h = ds_mix64((uint64_t)r->time_ns ^ ((uint64_t)r->input_tokens << 32 | r->output_tokens));
+  uint64_t h =
+      ds_mix64((uint64_t)r->time_ns ^ ((uint64_t)r->input_tokens << 32 | r->output_tokens));
   if (r->more != NULL) {
     h = ds_mix64(h ^ (uint64_t)(uintptr_t)r->more->session);
     for (uint64_t i = 0; i < r->more->n_blocks; i++) h = ds_mix64(h ^ r->more->blocks[i]);
@@ -152,7 +155,8 @@ static bool of_session(ds_trace *t, ds_row *r, ds_diag *d) {
   const ds_more *m = r->more;
   ds_session_state *s = ds_sessions_of(&t->sessions, m->session);
   if (s == NULL) return out_of_memory(t, d);
-  if (r->time_ns == DS_ROW_CHAINED) r->time_ns = s->rows > 0 ? s->last_ns : t->any_row ? t->latest_ns : 0;
+  if (r->time_ns == DS_ROW_CHAINED)
+    r->time_ns = s->rows > 0 ? s->last_ns : t->any_row ? t->latest_ns : 0;
   bool delta = t->w.session_input == 'd' || (t->w.session_input == 0 && t->source->accumulates);
   if (s->rows > 0 && !delta && r->input_tokens < s->input_tokens + s->output_tokens)
     t->report.looks_incremental++;
@@ -203,7 +207,8 @@ static bool of_session(ds_trace *t, ds_row *r, ds_diag *d) {
 static bool rescope(ds_trace *t, ds_row *r) {
   uint64_t scope = r->more->scope;
   if (t->w.hash_scope == 'g') scope = 0;
-  if (t->w.hash_scope == 's' && r->more->session != NULL) scope = ds_hash_text(r->more->session) | 1;
+  if (t->w.hash_scope == 's' && r->more->session != NULL)
+    scope = ds_hash_text(r->more->session) | 1;
   if (scope == r->more->scope) return true;
   ds_more *own = ds_arena_take(&t->joined, sizeof *own);
   if (own == NULL) return false;
@@ -384,8 +389,8 @@ static uint32_t cap_of(const ds_workload *w, const ds_row *r) {
   return cap < r->output_tokens ? r->output_tokens : (uint32_t)cap;
 }
 
-/* Whether a row is taken that thinning or its session has a say in. A session goes by its first row,
- * and one of a closed loop (whose rows all stand at its beginning) by its time. */
+/* Whether a row is taken that thinning or its session has a say in. A session goes by its first
+ * row, and one of a closed loop (whose rows all stand at its beginning) by its time. */
 static bool chosen(ds_trace *t, const ds_row *r, bool inside, bool *taken, ds_diag *d) {
   const char *name = r->more != NULL ? r->more->session : NULL;
   ds_session_state *s = NULL;
@@ -402,7 +407,8 @@ static bool chosen(ds_trace *t, const ds_row *r, bool inside, bool *taken, ds_di
     return true;
   }
   if (t->w.share <= 0.0 || t->w.share >= 1.0) return true;
-  uint64_t entity = name != NULL ? ds_hash_text(name) : ds_mix64(t->report.kept + t->report.thinned);
+  uint64_t entity =
+      name != NULL ? ds_hash_text(name) : ds_mix64(t->report.kept + t->report.thinned);
   ds_rng rng = ds_rng_stream(t->seed, PURPOSE_THIN, entity);
   *taken = ds_rng_unit(&rng) < t->w.share;
   t->report.thinned += !*taken;
@@ -412,8 +418,8 @@ static bool chosen(ds_trace *t, const ds_row *r, bool inside, bool *taken, ds_di
 /* Select, shift and scale one row. *taken false: it is outside. */
 static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *taken, ds_diag *d) {
   int64_t offset_ns = r->time_ns - (t->source->rebase ? t->earliest_ns : 0);
-  bool inside = offset_ns >= t->w.window_from_ns &&
-                (t->w.window_to_ns <= 0 || offset_ns < t->w.window_to_ns);
+  bool inside =
+      offset_ns >= t->w.window_from_ns && (t->w.window_to_ns <= 0 || offset_ns < t->w.window_to_ns);
   *taken = false;
   if (DS_UNLIKELY(t->w.whole_sessions || t->w.share > 0.0)) {
     if (!chosen(t, r, inside, taken, d)) return false;
@@ -444,9 +450,11 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .think_ns = r->think_ns,
                       .spans = r->spans,
                       .n_spans = r->n_spans};
-  if (DS_UNLIKELY(r->n_spans > 0) && !t->hold && !ds_span_keep(&t->identity.room, &out->spans, r->n_spans))
+  if (DS_UNLIKELY(r->n_spans > 0) && !t->hold &&
+      !ds_span_keep(&t->identity.room, &out->spans, r->n_spans))
     return out_of_memory(t, d);
-  if (DS_UNLIKELY(r->more != NULL) && r->n_spans == 0 && !ds_row_identify(&t->identity, r->more, out))
+  if (DS_UNLIKELY(r->more != NULL) && r->n_spans == 0 &&
+      !ds_row_identify(&t->identity, r->more, out))
     return out_of_memory(t, d);
   *taken = true;
   return keep_names(t, r, d);
@@ -495,8 +503,9 @@ static bool count_rest(ds_trace *t, ds_diag *d) {
   return true;
 }
 
-/* In a closed loop rows that are left out change the numbers of the others; who followed one of them
- * follows whom that one followed, or nobody. renumber[i]: 1 + the request that row i became. */
+/* In a closed loop rows that are left out change the numbers of the others; who followed one of
+ * them follows whom that one followed, or nobody. renumber[i]: 1 + the request that row i became.
+ */
 static bool follow(ds_trace *t, ds_request *r, bool taken, ds_diag *d) {
   if (t->renumber == NULL) {
     t->renumber = calloc(t->all_n + 1, sizeof *t->renumber);
@@ -577,12 +586,14 @@ bool ds_trace_file_open(const ds_workload *w, ds_input **in, ds_source **out, ds
   if (!ds_input_open(w->path, name, in, d)) return false;
   if (!ds_trace_sniff(*in, w->format, &format, d)) return false;
   const ds_trace_reader *reader = ds_trace_reader_named(format);
-  const char *idle = w->block_tokens > 0 && !reader->takes_size ? "block_tokens"
+  const char *idle = w->block_tokens > 0 && !reader->takes_size  ? "block_tokens"
                      : w->block_tail != 0 && !reader->takes_tail ? "block_tail"
                                                                  : NULL;
   if (idle != NULL) {
-    ds_diag_set(d, DS_EXIT_INPUT, name, 0, 0, "import.%s does not apply to a trace in the format %s", idle, format);
-    ds_diag_expected(d, "it only where the format has block ids, and does not say their size itself");
+    ds_diag_set(d, DS_EXIT_INPUT, name, 0, 0,
+                "import.%s does not apply to a trace in the format %s", idle, format);
+    ds_diag_expected(d,
+                     "it only where the format has block ids, and does not say their size itself");
     return false;
   }
   return reader->open(*in, w, out, d);

@@ -31,7 +31,10 @@ int64_t ds_trace_line(const ds_trace *t, uint64_t index) {
 
 const ds_trace_report *ds_trace_report_of(const ds_trace *t) { return &t->report; }
 
-void ds_trace_seed(ds_trace *t, uint64_t seed) { t->seed = seed; }
+void ds_trace_seed(ds_trace *t, uint64_t seed) {
+  t->seed = seed;
+  t->source->seed = seed;
+}
 
 bool ds_trace_is_closed(const ds_trace *t) { return t->closed || t->w.closed_loop; }
 

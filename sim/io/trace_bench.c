@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Result files of the benchmarks of vLLM and SGLang: an object a run, with a list for each column.
- * Newer ones say when each request was sent; of older ones only a run in which all were sent at once
- * can be had again. */
+ * Newer ones say when each request was sent; of older ones only a run in which all were sent at
+ * once can be had again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,8 +41,9 @@ static const struct {
   const char *key;
   int column;
   char kind; /* tokens, seconds, error text */
-} lists[] = {{"input_lens", COL_IN, 't'},   {"output_lens", COL_OUT, 't'},  {"start_times", COL_START, 's'},
-             {"ttfts", COL_TTFT, 's'},      {"latencies", COL_LATENCY, 's'}, {"queue_times", COL_QUEUE, 's'},
+} lists[] = {{"input_lens", COL_IN, 't'},     {"output_lens", COL_OUT, 't'},
+             {"start_times", COL_START, 's'}, {"ttfts", COL_TTFT, 's'},
+             {"latencies", COL_LATENCY, 's'}, {"queue_times", COL_QUEUE, 's'},
              {"errors", COL_ERROR, 'e'}};
 
 static bool read_list(bench *b, ds_pull *p, size_t which, ds_diag *d) {
@@ -98,8 +99,10 @@ static bool check(bench *b, const char *at, ds_diag *d) {
     return false;
   }
   if (b->col[COL_START].given || b->at_once) return true;
-  ds_rows_bad(r, at, d, "a benchmark's result that does not say when requests were sent (no start_times)");
-  ds_diag_expected(d, "a newer file, a run at request rate inf, or `generate:` with the run's rate");
+  ds_rows_bad(r, at, d,
+              "a benchmark's result that does not say when requests were sent (no start_times)");
+  ds_diag_expected(d,
+                   "a newer file, a run at request rate inf, or `generate:` with the run's rate");
   return false;
 }
 
@@ -117,9 +120,10 @@ static bool read_run(bench *b, ds_pull *p, ds_diag *d) {
     size_t i = 0;
     ds_pull_kind(p);
     while (i < DS_ARRAY_LEN(lists) && !ds_text_is(key, lists[i].key)) i++;
-    bool good = i < DS_ARRAY_LEN(lists)            ? read_list(b, p, i, d)
-                : ds_text_is(key, "request_rate") ? read_rate(b, p, d)
-                                                  : ds_pull_skip(p) || ds_rows_not_json(&b->rows, p, d);
+    bool good = i < DS_ARRAY_LEN(lists) ? read_list(b, p, i, d)
+                : ds_text_is(key, "request_rate")
+                    ? read_rate(b, p, d)
+                    : ds_pull_skip(p) || ds_rows_not_json(&b->rows, p, d);
     if (!good) return false;
   }
   if (!ds_pull_done(p)) return ds_rows_not_json(&b->rows, p, d);

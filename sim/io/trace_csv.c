@@ -74,7 +74,8 @@ static bool record(csv *c, char **s, size_t *n, ds_diag *d) {
   for (size_t i = 0; i < take; i++) in->line += in->at[i] == '\n';
   if (take > 0 && in->at[take - 1] != '\n') in->line++;
   in->at += take;
-  return true; /* a quote that is not closed is the splitter's business: its line ends before it does */
+  return true; /* a quote that is not closed is the splitter's business: its line ends before it
+                  does */
 }
 
 static bool stray(csv *c, const char *at, ds_diag *d) {
@@ -100,8 +101,10 @@ static bool split(csv *c, char *s, size_t n, ds_diag *d) {
           return false;
         }
         if (*from == '"') {
-          if (from + 1 < end && from[1] == '"') from++;
-          else break;
+          if (from + 1 < end && from[1] == '"')
+            from++;
+          else
+            break;
         }
         *to++ = *from++;
       }
@@ -179,7 +182,8 @@ static bool value(csv *c, const cell *x, const ds_flat_key *k, ds_diag *d) {
     break;
   case DS_KIND_STAMP:
     wrong = ds_stamp_parse(t.s, t.n, &v->number);
-    expected = "YYYY-MM-DD hh:mm:ss, up to 9 fraction digits, then nothing, Z or an offset like +00:00";
+    expected =
+        "YYYY-MM-DD hh:mm:ss, up to 9 fraction digits, then nothing, Z or an offset like +00:00";
     break;
   case DS_KIND_TEXT:
     if (!ds_utf8_valid(t.s, t.n) || t.n > 1000) {
@@ -216,8 +220,8 @@ static bool csv_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_diag 
     if (!more) return true;
     if (c->n_cells != c->n_columns) {
       bool few = c->n_cells < c->n_columns;
-      ds_rows_bad(&f->rows, c->cell[few ? c->n_cells - 1 : c->n_columns].at, d, "a row of %zu cell%s",
-                  c->n_cells, c->n_cells == 1 ? "" : "s");
+      ds_rows_bad(&f->rows, c->cell[few ? c->n_cells - 1 : c->n_columns].at, d,
+                  "a row of %zu cell%s", c->n_cells, c->n_cells == 1 ? "" : "s");
       ds_diag_expected(d, "%zu cells, as in the header", c->n_columns);
       return false;
     }

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Formats that are one JSON object a request: a table of keys, and a function that makes a row of
- * their values. Keys of nested objects are paths with dots. Keys that no table names are skipped. */
+ * their values. Keys of nested objects are paths with dots. Keys that no table names are skipped.
+ */
 #ifndef DS_IO_TRACE_FLAT_H
 #define DS_IO_TRACE_FLAT_H
 
 #include "io/trace_rows.h"
 
 typedef enum ds_flat_field { /* the first ones are those of ds_field */
-  DS_FLAT_QUEUE = DS_FIELD_N,
-  DS_FLAT_BLOCKS,
-  DS_FLAT_BLOCK_TOKENS,
-  DS_FLAT_KEY,      /* number of the row */
-  DS_FLAT_PARENT,   /* of the one that it follows; negative: none */
-  DS_FLAT_WAIT_FOR, /* [id, ...] */
-  DS_FLAT_TOOL,     /* a second pause */
-  DS_FLAT_END,      /* times of the answer */
-  DS_FLAT_FIRST,
-  DS_FLAT_CACHED, /* true: from a response cache */
-  DS_FLAT_TEXT,   /* the prompt itself */
-  DS_FLAT_EVENT,
-  DS_FLAT_AGE, /* when the response was made */
-  DS_FLAT_N
+                             DS_FLAT_QUEUE = DS_FIELD_N,
+                             DS_FLAT_BLOCKS,
+                             DS_FLAT_BLOCK_TOKENS,
+                             DS_FLAT_KEY,      /* number of the row */
+                             DS_FLAT_PARENT,   /* of the one that it follows; negative: none */
+                             DS_FLAT_WAIT_FOR, /* [id, ...] */
+                             DS_FLAT_TOOL,     /* a second pause */
+                             DS_FLAT_END,      /* times of the answer */
+                             DS_FLAT_FIRST,
+                             DS_FLAT_CACHED, /* true: from a response cache */
+                             DS_FLAT_TEXT,   /* the prompt itself */
+                             DS_FLAT_EVENT,
+                             DS_FLAT_AGE, /* when the response was made */
+                             DS_FLAT_N
 } ds_flat_field;
 
 typedef enum ds_flat_kind {

@@ -31,6 +31,7 @@ bool ds_burstgpt_open(ds_input *in, const ds_workload *w, ds_source **out, ds_di
 bool ds_vidur_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d);
 bool ds_splitwise_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d);
 bool ds_tracev2_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d);
+bool ds_servegen_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d);
 bool ds_map_csv_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d);
 bool ds_map_jsonl_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d);
 

@@ -183,7 +183,8 @@ static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_
   size_t n_keys = 0;
   bool good = t != NULL;
   for (size_t i = 0; good && i < n; i++)
-    if (rows[i].more != NULL && rows[i].more->has_key) t[n_keys++] = (numbered){rows[i].more->key, i};
+    if (rows[i].more != NULL && rows[i].more->has_key)
+      t[n_keys++] = (numbered){rows[i].more->key, i};
   if (good) qsort(t, n_keys, sizeof *t, by_key);
   for (size_t i = 0; good && i < n; i++) {
     const ds_more *m = rows[i].more;
@@ -216,8 +217,8 @@ static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_
 bool ds_hold_follow(ds_row *rows, size_t n, ds_trace_report *report) {
   size_t *parent = malloc((n + 1) * sizeof *parent), *where = malloc((n + 1) * sizeof *where);
   by *order = malloc((n + 1) * sizeof *order);
-  bool good = parent != NULL && where != NULL && order != NULL &&
-              find_parents(rows, n, parent, report);
+  bool good =
+      parent != NULL && where != NULL && order != NULL && find_parents(rows, n, parent, report);
   for (size_t i = 0; good && i < n; i++) {
     size_t p = parent[i], root = p == NOBODY ? i : (size_t)order[p].key;
     order[i] = (by){(int64_t)root, 0, i};

@@ -28,7 +28,8 @@ static const uint64_t *in_scope(ds_row_identity *t, const ds_more *m, size_t n) 
 bool ds_row_identify(ds_row_identity *t, const ds_more *m, ds_request *out) {
   bool named = m->n_blocks == 0 && m->prefix != NULL && m->prefix_tokens > 0;
   if ((m->n_blocks == 0 || m->block_tokens == 0) && !named) return true;
-  size_t most = named ? 1 : ds_spans_most_ids(m->block_tokens, out->input_tokens, out->output_tokens);
+  size_t most =
+      named ? 1 : ds_spans_most_ids(m->block_tokens, out->input_tokens, out->output_tokens);
   size_t n = m->n_blocks < most ? (size_t)m->n_blocks : most;
   if (!grow(t, n + 1)) return false;
   out->n_spans = named ? ds_spans_of_prefix(m->prefix, strlen(m->prefix), m->prefix_tokens,

@@ -7,7 +7,7 @@
 #include "io/trace_source.h"
 
 typedef struct ds_row_identity { /* zero before, free after */
-  ds_span_room room;         /* where the spans are */
+  ds_span_room room;             /* where the spans are */
   ds_span *span;
   uint64_t *id;
   size_t cap;

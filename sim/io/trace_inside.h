@@ -48,8 +48,8 @@ struct ds_trace {
   ds_arena joined; /* block lists of incremental sessions */
   uint64_t *renumber;
   const struct ds_more **more_out; /* where read_on puts them; NULL: nobody asks */
-  ds_span_room spans;   /* of all rows that are held */
-  ds_row_identity identity; /* of the requests handed out last */
+  ds_span_room spans;              /* of all rows that are held */
+  ds_row_identity identity;        /* of the requests handed out last */
 };
 
 #endif

@@ -51,7 +51,8 @@ static bool member(lss *k, ds_pull *p, ds_text key, item *t, ds_diag *d) {
   }
   if (ds_text_is(key, "tool_duration_ns"))
     return ds_rows_time(r, p, "tool_duration_ns", 1, &t->has_tool, &t->tool_ns, d);
-  if (ds_text_is(key, "input_tok_ids")) return ds_rows_blocks(r, p, "input_tok_ids", &t->ids, &t->n_ids, d);
+  if (ds_text_is(key, "input_tok_ids"))
+    return ds_rows_blocks(r, p, "input_tok_ids", &t->ids, &t->n_ids, d);
   if (ds_text_is(key, "session_id")) return ds_rows_text(r, p, "session_id", &t->session, d);
   if (ds_text_is(key, "request_id")) return ds_rows_text(r, p, "request_id", &t->id, d);
   if (ds_text_is(key, "sub_requests") && ds_pull_kind(p) == '[') {
@@ -77,7 +78,8 @@ static bool blocks_of(lss *k, const item *t, ds_more *m) {
   uint64_t *ids = ds_arena_take(&k->rows.rows, (size_t)n * sizeof *ids), h = 0;
   if (ids == NULL) return false;
   for (uint64_t i = 0; i < n; i++) {
-    for (uint32_t j = 0; j < k->block_tokens; j++) h = ds_mix64(h ^ t->ids[i * k->block_tokens + j]) + 1;
+    for (uint32_t j = 0; j < k->block_tokens; j++)
+      h = ds_mix64(h ^ t->ids[i * k->block_tokens + j]) + 1;
     ids[i] = h;
   }
   m->blocks = ids;
@@ -86,8 +88,8 @@ static bool blocks_of(lss *k, const item *t, ds_more *m) {
   return true;
 }
 
-static bool add(lss *k, const item *t, const char *session, uint32_t turn, int64_t time_ns, int64_t think_ns,
-                ds_diag *d) {
+static bool add(lss *k, const item *t, const char *session, uint32_t turn, int64_t time_ns,
+                int64_t think_ns, ds_diag *d) {
   ds_rows *r = &k->rows;
   if (!t->has_in || !t->has_out) {
     ds_rows_bad(r, t->at, d, "a request without %s", t->has_in ? "output_toks" : "input_toks");
@@ -143,7 +145,8 @@ static bool take_line(lss *k, ds_pull *p, ds_diag *d) {
   for (ds_pull_list(&t.parts); ds_pull_next(&t.parts); turn++) {
     item part;
     if (!read_item(k, &t.parts, &part, d)) return false;
-    if (!add(k, &part, session, turn, turn == 0 ? t.time_ns : DS_ROW_CHAINED, think_ns, d)) return false;
+    if (!add(k, &part, session, turn, turn == 0 ? t.time_ns : DS_ROW_CHAINED, think_ns, d))
+      return false;
     think_ns = part.has_tool ? part.tool_ns : 0;
   }
   return t.parts.wrong == NULL || ds_rows_not_json(r, &t.parts, d);

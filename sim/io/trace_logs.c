@@ -11,7 +11,8 @@ static void flat_close(ds_source *s) {
   free(s);
 }
 
-static bool open_flat(const ds_source *source, const ds_workload *w, const ds_flat_key *key, size_t n_keys,
+static bool open_flat(const ds_source *source, const ds_workload *w, const ds_flat_key *key,
+                      size_t n_keys,
                       bool (*row)(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_diag *d),
                       ds_source **out, ds_diag *d) {
   *out = NULL;
@@ -50,11 +51,13 @@ static bool litellm_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_d
     ds_rows_bad(&f->rows, v[DS_FLAT_AGE].at, d,
                 "a log of completion times: timestamp is when the request was over and logged, and "
                 "there is no startTime");
-    ds_diag_expected(d, "startTime in every line; `map: {arrival: timestamp:stamp, input_tokens: prompt_tokens, "
-                        "output_tokens: completion_tokens}` takes it for the arrival all the same");
+    ds_diag_expected(
+        d, "startTime in every line; `map: {arrival: timestamp:stamp, input_tokens: prompt_tokens, "
+           "output_tokens: completion_tokens}` takes it for the arrival all the same");
     return false;
   }
-  if (!ds_flat_need(f, DS_FIELD_ARRIVAL, "startTime", d) || !ds_flat_need(f, DS_FIELD_INPUT, "prompt_tokens", d) ||
+  if (!ds_flat_need(f, DS_FIELD_ARRIVAL, "startTime", d) ||
+      !ds_flat_need(f, DS_FIELD_INPUT, "prompt_tokens", d) ||
       !ds_flat_need(f, DS_FIELD_OUTPUT, "completion_tokens", d) || !ds_flat_take(f, row, more, d))
     return false;
   row->time_ns = v[DS_FIELD_ARRIVAL].number;
@@ -110,7 +113,8 @@ static bool dynamo_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_di
   }
   if (!ds_flat_need(f, DS_FIELD_ARRIVAL, "request.request_received_ms", d) ||
       !ds_flat_need(f, DS_FIELD_INPUT, "request.input_tokens", d) ||
-      !ds_flat_need(f, DS_FIELD_OUTPUT, "request.output_tokens", d) || !ds_flat_take(f, row, more, d))
+      !ds_flat_need(f, DS_FIELD_OUTPUT, "request.output_tokens", d) ||
+      !ds_flat_take(f, row, more, d))
     return false;
   row->time_ns = v[DS_FIELD_ARRIVAL].number;
   const ds_flat_value *b = &v[DS_FLAT_BLOCKS];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Mooncake's trace (JSONL: timestamp in ms, input_length, output_length, hash_ids of 512-token
- * blocks) and what others made of it: Dynamo's rows and agentic rows, AIPerf's mooncake_trace, vLLM's
- * timed traces. Qwen-Bailian's trace is a cousin with seconds, 16-token blocks and chains of chats. */
+ * blocks) and what others made of it: Dynamo's rows and agentic rows, AIPerf's mooncake_trace,
+ * vLLM's timed traces. Qwen-Bailian's trace is a cousin with seconds, 16-token blocks and chains of
+ * chats. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ typedef struct mooncake {
   bool agentic; /* rows say whom they wait for */
 } mooncake;
 
-static bool take_blocks(ds_flat *f, const ds_row *row, ds_more *more, uint32_t block_tokens, ds_diag *d) {
+static bool take_blocks(ds_flat *f, const ds_row *row, ds_more *more, uint32_t block_tokens,
+                        ds_diag *d) {
   const ds_flat_value *b = &f->v[DS_FLAT_BLOCKS];
   if (!b->given) return true;
   more->blocks = b->blocks;
@@ -53,7 +55,8 @@ static bool mooncake_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_
       !ds_flat_need(f, DS_FIELD_OUTPUT, "output_length", d) || !ds_flat_take(f, row, more, d))
     return false;
   row->priority = -row->priority; /* there a larger number is more urgent */
-  if (v[DS_FLAT_TOOL].given) more->think_ns = (more->think_ns > 0 ? more->think_ns : 0) + v[DS_FLAT_TOOL].number;
+  if (v[DS_FLAT_TOOL].given)
+    more->think_ns = (more->think_ns > 0 ? more->think_ns : 0) + v[DS_FLAT_TOOL].number;
   if (m->agentic) {
     more->has_key = v[DS_FIELD_ID].given;
     if (more->has_key) more->key = ds_hash_text(v[DS_FIELD_ID].text);
@@ -108,10 +111,12 @@ bool ds_mooncake_open(ds_input *in, const ds_workload *w, ds_source **out, ds_di
   m->flat.w = w;
   m->block_tokens = w->block_tokens > 0 ? w->block_tokens : 512;
   m->agentic = mentions(in, "\"wait_for\"") || mentions(in, "\"request_kind\"");
-  bool delays = mentions(in, "\"delay\"") || mentions(in, "\"delay_ms\"") || mentions(in, "\"tool_wait_ms\"");
+  bool delays =
+      mentions(in, "\"delay\"") || mentions(in, "\"delay_ms\"") || mentions(in, "\"tool_wait_ms\"");
   m->flat.rows.source.chained = m->agentic || delays;
   if (mentions(in, "\"priority\""))
-    m->flat.rows.source.note = "priorities were turned round: in this format a larger number is more urgent";
+    m->flat.rows.source.note =
+        "priorities were turned round: in this format a larger number is more urgent";
   *out = &m->flat.rows.source;
   return true;
 }
@@ -165,7 +170,8 @@ static bool bailian_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_d
   bailian *b = (bailian *)f;
   const ds_flat_value *v = f->v;
   (void)skip;
-  if (!ds_flat_need(f, DS_FLAT_KEY, "chat_id", d) || !ds_flat_need(f, DS_FIELD_ARRIVAL, "timestamp", d) ||
+  if (!ds_flat_need(f, DS_FLAT_KEY, "chat_id", d) ||
+      !ds_flat_need(f, DS_FIELD_ARRIVAL, "timestamp", d) ||
       !ds_flat_need(f, DS_FIELD_INPUT, "input_length", d) ||
       !ds_flat_need(f, DS_FIELD_OUTPUT, "output_length", d) || !ds_flat_take(f, row, more, d))
     return false;
@@ -184,9 +190,11 @@ static bool bailian_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_d
     parent = chat_of(b, more->after_key);
     if (parent == NULL) return ds_rows_no_memory(&f->rows, d);
   }
-  more->session = parent != NULL && parent->id != 0 ? parent->session : ds_rows_keep(&f->rows, text, (size_t)n);
+  more->session =
+      parent != NULL && parent->id != 0 ? parent->session : ds_rows_keep(&f->rows, text, (size_t)n);
   chat *c = chat_of(b, id);
-  if (c == NULL || more->session == NULL || row->id == DS_ROW_NO_ID) return ds_rows_no_memory(&f->rows, d);
+  if (c == NULL || more->session == NULL || row->id == DS_ROW_NO_ID)
+    return ds_rows_no_memory(&f->rows, d);
   if (c->id != 0) {
     ds_rows_bad(&f->rows, v[DS_FLAT_KEY].at, d, "chat_id %s appears a second time", text);
     ds_diag_expected(d, "an id of its own for every request");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* OpenTelemetry spans of calls to language models (gen_ai.*), as OTLP writes them in JSON or as a
- * flat list of spans. Of all spans those that name input tokens and are a model's own work are taken;
- * agents and tools, whose counts repeat those of the calls inside them, are left. */
+ * flat list of spans. Of all spans those that name input tokens and are a model's own work are
+ * taken; agents and tools, whose counts repeat those of the calls inside them, are left. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,20 +43,24 @@ static bool attribute(otel *k, ds_pull *p, ds_text key, span *s, ds_diag *d) {
   if (!open_value(p, &wrapped)) return p->wrong == NULL || ds_rows_not_json(r, p, d);
   ds_pull_kind(p);
   const char *at = p->at;
-  if (ds_text_is(key, "gen_ai.usage.input_tokens") || ds_text_is(key, "gen_ai.usage.prompt_tokens")) {
+  if (ds_text_is(key, "gen_ai.usage.input_tokens") ||
+      ds_text_is(key, "gen_ai.usage.prompt_tokens")) {
     s->in_at = at;
     good = ds_rows_tokens(r, p, "gen_ai.usage.input_tokens", &s->has_in, &s->in, d);
-  } else if (ds_text_is(key, "gen_ai.usage.output_tokens") || ds_text_is(key, "gen_ai.usage.completion_tokens")) {
+  } else if (ds_text_is(key, "gen_ai.usage.output_tokens") ||
+             ds_text_is(key, "gen_ai.usage.completion_tokens")) {
     s->out_at = at;
     good = ds_rows_tokens(r, p, "gen_ai.usage.output_tokens", &s->has_out, &s->out, d);
   } else if (ds_text_is(key, "gen_ai.request.max_tokens")) {
     good = ds_rows_count(r, p, "gen_ai.request.max_tokens", DS_TOKENS_MAX, &s->has_max, &s->max, d);
   } else if (ds_text_is(key, "gen_ai.latency.time_to_first_token")) {
-    good = ds_rows_time(r, p, "gen_ai.latency.time_to_first_token", DS_NS_PER_S, &s->has_ttft, &s->ttft_ns, d);
+    good = ds_rows_time(r, p, "gen_ai.latency.time_to_first_token", DS_NS_PER_S, &s->has_ttft,
+                        &s->ttft_ns, d);
   } else if (ds_text_is(key, "gen_ai.latency.e2e")) {
     good = ds_rows_time(r, p, "gen_ai.latency.e2e", DS_NS_PER_S, &s->has_e2e, &s->e2e_ns, d);
   } else if (ds_text_is(key, "gen_ai.latency.time_in_queue")) {
-    good = ds_rows_time(r, p, "gen_ai.latency.time_in_queue", DS_NS_PER_S, &s->has_queue, &s->queue_ns, d);
+    good = ds_rows_time(r, p, "gen_ai.latency.time_in_queue", DS_NS_PER_S, &s->has_queue,
+                        &s->queue_ns, d);
   } else if (ds_text_is(key, "gen_ai.request.model")) {
     good = ds_rows_text(r, p, "gen_ai.request.model", &s->model, d);
   } else if (ds_text_is(key, "gen_ai.conversation.id")) {
@@ -135,8 +139,10 @@ static bool take(otel *k, const span *s, ds_diag *d) {
   m->status = s->error ? DS_ROW_FAILED : DS_ROW_OK;
   if (s->has_ttft) m->ttft_ns = s->ttft_ns;
   if (s->has_queue) m->queue_ns = s->queue_ns;
-  if (s->has_e2e) m->e2e_ns = s->e2e_ns;
-  else if (s->has_end && s->end_ns >= s->start_ns) m->e2e_ns = s->end_ns - s->start_ns;
+  if (s->has_e2e)
+    m->e2e_ns = s->e2e_ns;
+  else if (s->has_end && s->end_ns >= s->start_ns)
+    m->e2e_ns = s->end_ns - s->start_ns;
   int64_t id = s->id != NULL ? ds_rows_id_of(r, s->id, strlen(s->id)) : DS_ROW_NO_ID;
   k->queue[k->n++] = (ds_row){.time_ns = s->start_ns,
                               .line = ds_rows_line_of(r, s->at),

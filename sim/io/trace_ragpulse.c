@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* RAGPulse's trace (JSONL): a prompt is a list of segments (system prompt, passages, history, search
- * results, question), each with an id and, in the files that lie beside the trace, a length.
+/* RAGPulse's trace (JSONL): a prompt is a list of segments (system prompt, passages, history,
+ * search results, question), each with an id and, in the files that lie beside the trace, a length.
  *
  * Segments have no fixed size, so their ids are no block ids. With the lengths, exact blocks can be
  * made: a block of 16 tokens is decided by the segments up to the one in which it ends. Without
@@ -113,7 +113,8 @@ static bool read_segments(rag *k, ds_pull *p, segments *s, ds_diag *d) {
   if (ds_pull_kind(p) != '{') {
     if (p->wrong != NULL) return ds_rows_not_json(&k->rows, p, d);
     ds_rows_bad(&k->rows, p->at, d, "hash_ids is not an object");
-    ds_diag_expected(d, "{\"sys_prompt\": [...], \"passages_ids\": [...], ...}; a plain list would be a Mooncake trace");
+    ds_diag_expected(d, "{\"sys_prompt\": [...], \"passages_ids\": [...], ...}; a plain list would "
+                        "be a Mooncake trace");
     return false;
   }
   for (ds_pull_map(p); ds_pull_key(p, &key);) {
@@ -126,7 +127,8 @@ static bool read_segments(rag *k, ds_pull *p, segments *s, ds_diag *d) {
   return p->wrong == NULL || ds_rows_not_json(&k->rows, p, d);
 }
 
-/* Blocks from segments with lengths. What the template adds stands at the end and is nobody else's. */
+/* Blocks from segments with lengths. What the template adds stands at the end and is nobody else's.
+ */
 static bool make_blocks(rag *k, const segments *s, uint32_t input, ds_more *m) {
   uint64_t room = input / k->block_tokens, n = 0, tokens = 0, chain = 0;
   if (k->room == 0 || room == 0) return true;
@@ -186,7 +188,9 @@ static bool rag_line(rag *k, ds_pull *p, ds_row *row, ds_diag *d) {
   if (!ds_pull_done(p)) return ds_rows_not_json(r, p, d);
   if (!has_time || !has_in || !has_out) {
     ds_rows_bad(r, NULL, d, "a request without %s",
-                !has_time ? "timestamp" : !has_in ? "input_length" : "output_length");
+                !has_time ? "timestamp"
+                : !has_in ? "input_length"
+                          : "output_length");
     ds_diag_expected(d, "timestamp, input_length and output_length in every line");
     return false;
   }
@@ -223,8 +227,9 @@ bool ds_ragpulse_open(ds_input *in, const ds_workload *w, ds_source **out, ds_di
                  .input = in,
                  .rebase = true,
                  .unsorted_normal = true,
-                 .note = "the files with the lengths of segments (1_sys_prompt.jsonl ...) do not lie "
-                         "beside the trace: prompts share nothing",
+                 .note =
+                     "the files with the lengths of segments (1_sys_prompt.jsonl ...) do not lie "
+                     "beside the trace: prompts share nothing",
                  .rows = rag_rows,
                  .close = rag_close};
   *out = NULL;

@@ -9,7 +9,8 @@ static const struct {
   size_t at;
   bool dropped;
 } reasons[] = {
-#define REASON(field, what, dropped) {#field, what, offsetof(ds_trace_report, field), dropped}
+#define REASON(field, what, dropped)                                                               \
+  { #field, what, offsetof(ds_trace_report, field), dropped }
     REASON(dropped_zero, "zero tokens", true),
     REASON(dropped_failed, "failed", true),
     REASON(dropped_cached, "answered from a cache", true),
@@ -48,7 +49,8 @@ void ds_trace_account(const ds_trace *t, char *out, size_t cap) {
   size_t used = n > 0 ? (size_t)n : 0;
   for (size_t i = 0; used < cap && ds_trace_reason(p, i, &key, &what, &count, &dropped); i++) {
     if (count == 0) continue;
-    n = snprintf(out + used, cap - used, dropped ? " + %llu %s" : "; %llu %s", (unsigned long long)count, what);
+    n = snprintf(out + used, cap - used, dropped ? " + %llu %s" : "; %llu %s",
+                 (unsigned long long)count, what);
     used += n > 0 ? (size_t)n : 0;
   }
 }

@@ -157,7 +157,8 @@ static bool only_blanks(const char *s, size_t n) {
   return true;
 }
 
-static void take_value(ds_rows *r, const char *s, size_t n, int64_t line, bool is_line, ds_pull *p) {
+static void take_value(ds_rows *r, const char *s, size_t n, int64_t line, bool is_line,
+                       ds_pull *p) {
   r->value = s;
   r->value_bytes = n;
   r->value_line = line;
@@ -214,8 +215,10 @@ bool ds_rows_value(ds_rows *r, ds_pull *p, ds_diag *d) {
   ds_input *in = r->source.input;
   *p = (ds_pull){.begin = NULL};
   if (r->failed) return ds_rows_no_memory(r, d);
-  for (;;) { /* to its first byte; a comma or bracket of an enclosing list is stepped over by its reader */
-    while (in->at < in->end && (*in->at == ' ' || *in->at == '\t' || *in->at == '\r' || *in->at == '\n')) {
+  for (;;) { /* to its first byte; a comma or bracket of an enclosing list is stepped over by its
+                reader */
+    while (in->at < in->end &&
+           (*in->at == ' ' || *in->at == '\t' || *in->at == '\r' || *in->at == '\n')) {
       in->line += *in->at == '\n';
       in->at++;
     }
@@ -262,7 +265,9 @@ bool ds_rows_value(ds_rows *r, ds_pull *p, ds_diag *d) {
 
 #define TAR_BLOCK 512u
 
-bool ds_is_tar(const char *s, size_t n) { return n >= TAR_BLOCK && memcmp(s + 257, "ustar", 5) == 0; }
+bool ds_is_tar(const char *s, size_t n) {
+  return n >= TAR_BLOCK && memcmp(s + 257, "ustar", 5) == 0;
+}
 
 static bool octal(const char *s, size_t n, uint64_t *v) {
   *v = 0;
@@ -320,7 +325,8 @@ bool ds_rows_member(ds_rows *r, const char *suffix, ds_pull *p, ds_diag *d) {
     uint64_t padded = (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
     in->at += TAR_BLOCK;
     size_t m = strlen(suffix);
-    bool wanted = (type == '0' || type == '\0') && n >= m && memcmp(r->member + n - m, suffix, m) == 0;
+    bool wanted =
+        (type == '0' || type == '\0') && n >= m && memcmp(r->member + n - m, suffix, m) == 0;
     if (!wanted) {
       if (!step_over(r, padded, d)) return false;
       continue;
@@ -363,8 +369,8 @@ bool ds_rows_bad(ds_rows *r, const char *at, ds_diag *d, const char *fmt, ...) {
   vsnprintf(text, sizeof text, fmt, list);
   va_end(list);
   return ds_diag_set(d, DS_EXIT_INPUT, r->source.input->name, ds_rows_line_of(r, at),
-                     ds_rows_column(r, at), "%s%s%s", r->member,
-                     r->member[0] != '\0' ? ": " : "", text);
+                     ds_rows_column(r, at), "%s%s%s", r->member, r->member[0] != '\0' ? ": " : "",
+                     text);
 }
 
 bool ds_rows_not_json(ds_rows *r, const ds_pull *p, ds_diag *d) {
@@ -409,8 +415,8 @@ static bool bad_number(ds_rows *r, const char *at, const char *name, const char 
   return false;
 }
 
-bool ds_rows_count(ds_rows *r, ds_pull *p, const char *name, uint64_t max, bool *given, uint64_t *out,
-                   ds_diag *d) {
+bool ds_rows_count(ds_rows *r, ds_pull *p, const char *name, uint64_t max, bool *given,
+                   uint64_t *out, ds_diag *d) {
   ds_text t;
   const char *at;
   if (null_value(p, given)) return true;
@@ -422,7 +428,8 @@ bool ds_rows_count(ds_rows *r, ds_pull *p, const char *name, uint64_t max, bool 
   return bad_number(r, at, name, wrong, t, expected, d);
 }
 
-bool ds_rows_tokens(ds_rows *r, ds_pull *p, const char *name, bool *given, uint32_t *out, ds_diag *d) {
+bool ds_rows_tokens(ds_rows *r, ds_pull *p, const char *name, bool *given, uint32_t *out,
+                    ds_diag *d) {
   uint64_t v = 0;
   if (!ds_rows_count(r, p, name, DS_TOKENS_MAX, given, &v, d)) {
     if (d->exit == DS_EXIT_INPUT && p->wrong == NULL)
@@ -433,7 +440,8 @@ bool ds_rows_tokens(ds_rows *r, ds_pull *p, const char *name, bool *given, uint3
   return true;
 }
 
-bool ds_rows_integer(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_t *out, ds_diag *d) {
+bool ds_rows_integer(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_t *out,
+                     ds_diag *d) {
   ds_text t;
   const char *at;
   if (null_value(p, given)) return true;
@@ -449,10 +457,10 @@ bool ds_rows_time(ds_rows *r, ds_pull *p, const char *name, int64_t unit_ns, boo
   if (null_value(p, given)) return true;
   if (!digits_of(r, p, name, &t, &at, d)) return false;
   const char *wrong = ds_number_time(t, unit_ns, out_ns);
-  const char *unit = unit_ns == 1                 ? "a time in nanoseconds"
-                     : unit_ns == 1000            ? "a time in microseconds"
-                     : unit_ns == DS_NS_PER_MS    ? "a time in milliseconds"
-                                                  : "a time in seconds";
+  const char *unit = unit_ns == 1              ? "a time in nanoseconds"
+                     : unit_ns == 1000         ? "a time in microseconds"
+                     : unit_ns == DS_NS_PER_MS ? "a time in milliseconds"
+                                               : "a time in seconds";
   return wrong == NULL || bad_number(r, at, name, wrong, t, unit, d);
 }
 
@@ -466,7 +474,8 @@ bool ds_rows_stamp(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_
   const char *wrong = ds_stamp_parse(t.s, t.n, out_ns);
   if (wrong == NULL) return true;
   if (ds_number_time(t, DS_NS_PER_S, out_ns) == NULL) return true;
-  return bad_number(r, at, name, wrong, t, "YYYY-MM-DDThh:mm:ss with an offset from UTC, or seconds since 1970", d);
+  return bad_number(r, at, name, wrong, t,
+                    "YYYY-MM-DDThh:mm:ss with an offset from UTC, or seconds since 1970", d);
 }
 
 bool ds_rows_text(ds_rows *r, ds_pull *p, const char *name, const char **out, ds_diag *d) {
@@ -584,8 +593,9 @@ bool ds_rows_check_blocks(ds_rows *r, const char *at, uint32_t input, uint64_t n
   for (size_t i = 0; n > 0 && i < DS_ARRAY_LEN(sizes); i++) {
     uint64_t low = input / sizes[i], high = low + (input % sizes[i] != 0);
     if ((n != low && n != high) || sizes[i] == block_tokens) continue;
-    ds_diag_expected(d, "an id for each block; blocks of %u tokens would fit: `import: {block_tokens: %u}`",
-                     sizes[i], sizes[i]);
+    ds_diag_expected(
+        d, "an id for each block; blocks of %u tokens would fit: `import: {block_tokens: %u}`",
+        sizes[i], sizes[i]);
     return false;
   }
   ds_diag_expected(d, "an id for each block of %u tokens, for the last, partial one as well or not",

@@ -7,7 +7,7 @@
 #include "io/json_pull.h"
 #include "io/trace_source.h"
 
-#define DS_LINE_BYTES_MAX (64u << 20)  /* an agent's request with 4 million block ids */
+#define DS_LINE_BYTES_MAX  (64u << 20) /* an agent's request with 4 million block ids */
 #define DS_VALUE_BYTES_MAX (1u << 30)  /* one JSON document */
 
 typedef struct ds_arena {
@@ -17,8 +17,8 @@ typedef struct ds_arena {
 
 typedef struct ds_rows { /* the beginning of a reader */
   ds_source source;
-  ds_arena rows;  /* what the rows of the last call point to */
-  ds_arena texts; /* kept */
+  ds_arena rows;     /* what the rows of the last call point to */
+  ds_arena texts;    /* kept */
   const char **text; /* open addressing */
   size_t n_texts, text_room;
   bool failed; /* out of memory: no further rows */
@@ -70,10 +70,12 @@ int64_t ds_rows_line_of(ds_rows *r, const char *at);
 
 /* Typed values with complaints: name is the key for messages. null counts as not given (*given
  * false). */
-bool ds_rows_tokens(ds_rows *r, ds_pull *p, const char *name, bool *given, uint32_t *out, ds_diag *d);
-bool ds_rows_count(ds_rows *r, ds_pull *p, const char *name, uint64_t max, bool *given, uint64_t *out,
-                   ds_diag *d);
-bool ds_rows_integer(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_t *out, ds_diag *d);
+bool ds_rows_tokens(ds_rows *r, ds_pull *p, const char *name, bool *given, uint32_t *out,
+                    ds_diag *d);
+bool ds_rows_count(ds_rows *r, ds_pull *p, const char *name, uint64_t max, bool *given,
+                   uint64_t *out, ds_diag *d);
+bool ds_rows_integer(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_t *out,
+                     ds_diag *d);
 /* A number, or one in quotes. */
 bool ds_rows_time(ds_rows *r, ds_pull *p, const char *name, int64_t unit_ns, bool *given,
                   int64_t *out_ns, ds_diag *d);

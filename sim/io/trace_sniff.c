@@ -8,7 +8,8 @@
 
 #define LOOK_BYTES 16384
 
-static const char wanted[] = "an Azure CSV, native JSONL or another format of `dryserve list formats`";
+static const char wanted[] =
+    "an Azure CSV, native JSONL or another format of `dryserve list formats`";
 
 typedef struct sign {
   const char *text;   /* found anywhere in the first line */
@@ -18,16 +19,11 @@ typedef struct sign {
 
 /* In this order: the first that is found decides. */
 static const sign csv_signs[] = {
-    {"ContextTokens", "azure", NULL},
-    {"GeneratedTokens", "azure", NULL},
-    {"Request tokens", "burstgpt", NULL},
-    {"arrival_time_us", "tracev2", NULL},
-    {"trace_version:", "tracev2", NULL},
-    {"num_prefill_tokens", "vidur", NULL},
-    {"arrived_at", "vidur", NULL},
-    {"prompt_size", "splitwise", NULL},
-    {",Gamma,", NULL, "a ServeGen client file: rates and shapes of a generator, not requests"},
-    {",Weibull,", NULL, "a ServeGen client file: rates and shapes of a generator, not requests"}};
+    {"ContextTokens", "azure", NULL},     {"GeneratedTokens", "azure", NULL},
+    {"Request tokens", "burstgpt", NULL}, {"arrival_time_us", "tracev2", NULL},
+    {"trace_version:", "tracev2", NULL},  {"num_prefill_tokens", "vidur", NULL},
+    {"arrived_at", "vidur", NULL},        {"prompt_size", "splitwise", NULL},
+    {",Gamma,", "servegen", NULL},        {",Weibull,", "servegen", NULL}};
 static const sign json_signs[] = {
     {"\"arrival_ns\"", "jsonl", NULL},
     {"\"chat_id\"", "bailian", NULL},
@@ -43,7 +39,8 @@ static const sign json_signs[] = {
     {"\"resourceSpans\"", "otel", NULL},
     {"\"spans\"", "otel", NULL},
     {"\"prompt_tokens\"", "litellm", NULL},
-    {"\"conversations\"", NULL, "a ShareGPT file (key conversations): texts without lengths or times"},
+    {"\"conversations\"", NULL,
+     "a ShareGPT file (key conversations): texts without lengths or times"},
     {"\"input_length\"", "mooncake", NULL},
     {"\"hash_ids\"", "mooncake", NULL},
     {"\"created_time\"", "mooncake", NULL},
@@ -152,7 +149,8 @@ static bool sniff_json(const ds_input *in, const char *s, size_t n, size_t line,
       return refuse(in, d, "a JSON document over several lines", "one JSON object a line");
   }
   if (by != NULL) return settle(in, by, found, d);
-  *found = contains(s, line, "\"input_tokens\"") && contains(s, line, "\"timestamp\"") ? "mooncake" : "jsonl";
+  *found = contains(s, line, "\"input_tokens\"") && contains(s, line, "\"timestamp\"") ? "mooncake"
+                                                                                       : "jsonl";
   return true;
 }
 
@@ -160,6 +158,10 @@ static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char
                       ds_diag *d) {
   const sign *by = look_up(csv_signs, DS_ARRAY_LEN(csv_signs), s, line);
   if (by != NULL) return settle(in, by, found, d);
+  if (line >= 7 && memcmp(s, "0,0,0,,0", 8) == 0) { /* a ServeGen client that is idle at first */
+    *found = "servegen";
+    return true;
+  }
   *found = "azure";
   int64_t ns;
   ds_excerpt e = ds_excerpt_of(s, line);
@@ -172,15 +174,17 @@ static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char
   if (contains(s, line, "timestamp,")) return true; /* let the reader say which column is missing */
   ds_diag_set(d, DS_EXIT_INPUT, in->name, 1, 1, "not a trace in a known format: it begins with %s",
               e.text);
-  ds_diag_expected(d, "the CSV header TIMESTAMP,ContextTokens,GeneratedTokens, another format of `dryserve list "
-                      "formats`, or `map:` with the names of the columns");
+  ds_diag_expected(
+      d, "the CSV header TIMESTAMP,ContextTokens,GeneratedTokens, another format of `dryserve list "
+         "formats`, or `map:` with the names of the columns");
   return false;
 }
 
 static bool known_format(const ds_input *in, const char *format, const char **found, ds_diag *d) {
   const char *names[64];
   size_t n = 0;
-  for (; n < ds_n_trace_readers && n < DS_ARRAY_LEN(names); n++) names[n] = ds_trace_readers[n].name;
+  for (; n < ds_n_trace_readers && n < DS_ARRAY_LEN(names); n++)
+    names[n] = ds_trace_readers[n].name;
   const ds_trace_reader *reader = ds_trace_reader_named(format);
   if (reader != NULL) {
     *found = reader->name;
@@ -227,9 +231,11 @@ bool ds_trace_sniff(ds_input *in, const char *format, const char **found, ds_dia
   if (line > 0 && s[line - 1] == '\r') line--;
   if (*s == '[') {
     const sign *by = look_up(json_signs, DS_ARRAY_LEN(json_signs), s, n);
-    if (by != NULL && by->format != NULL && strcmp(by->format, "otel") == 0) return settle(in, by, found, d);
-    return by != NULL && by->format == NULL ? refuse_format(in, d, by->what)
-                                            : refuse(in, d, "a JSON array", "one JSON object a line");
+    if (by != NULL && by->format != NULL && strcmp(by->format, "otel") == 0)
+      return settle(in, by, found, d);
+    return by != NULL && by->format == NULL
+               ? refuse_format(in, d, by->what)
+               : refuse(in, d, "a JSON array", "one JSON object a line");
   }
   return *s == '{' ? sniff_json(in, s, n, line, found, d) : sniff_csv(in, s, line, found, d);
 }

@@ -69,6 +69,7 @@ struct ds_source {
   bool accumulates; /* a later turn's input is only what is new in it */
   bool documents;   /* a row is not a line */
   bool keep_more;   /* set by trace.c before the first row */
+  uint64_t seed;    /* of what is drawn; set before the first row */
   const char *note; /* something that the user should know about how it was read; may be NULL */
   /* Up to cap rows; *n 0 at the end. false: the next row is bad, as *d says, and *n is 0; after a
    * bad row of the input (DS_EXIT_INPUT) the call may be repeated and goes on behind it. */

@@ -82,11 +82,12 @@ bool ds_vidur_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag 
 
 /* ---- Splitwise ---- */
 
-static const ds_flat_key splitwise_keys[] = {{"arrival_timestamp", DS_FIELD_ARRIVAL, DS_KIND_TIME, S},
-                                             {"prompt_size", DS_FIELD_INPUT, DS_KIND_TOKENS, 0},
-                                             {"token_size", DS_FIELD_OUTPUT, DS_KIND_TOKENS, 0},
-                                             {"request_id", DS_FIELD_ID, DS_KIND_TEXT, 0},
-                                             {"application_id", DS_FIELD_CLASS, DS_KIND_TEXT, 0}};
+static const ds_flat_key splitwise_keys[] = {
+    {"arrival_timestamp", DS_FIELD_ARRIVAL, DS_KIND_TIME, S},
+    {"prompt_size", DS_FIELD_INPUT, DS_KIND_TOKENS, 0},
+    {"token_size", DS_FIELD_OUTPUT, DS_KIND_TOKENS, 0},
+    {"request_id", DS_FIELD_ID, DS_KIND_TEXT, 0},
+    {"application_id", DS_FIELD_CLASS, DS_KIND_TEXT, 0}};
 
 bool ds_splitwise_open(ds_input *in, const ds_workload *w, ds_source **out, ds_diag *d) {
   static const ds_csv_format format = {
@@ -104,23 +105,24 @@ bool ds_splitwise_open(ds_input *in, const ds_workload *w, ds_source **out, ds_d
 
 /* ---- BLIS TraceV2 ---- */
 
-static const ds_flat_key tracev2_keys[] = {{"arrival_time_us", DS_FIELD_ARRIVAL, DS_KIND_TIME, US},
-                                           {"input_tokens", DS_FIELD_INPUT, DS_KIND_TOKENS, 0},
-                                           {"output_tokens", DS_FIELD_OUTPUT, DS_KIND_TOKENS, 0},
-                                           {"request_id", DS_FIELD_ID, DS_KIND_TEXT, 0},
-                                           {"tenant_id", DS_FIELD_TENANT, DS_KIND_TEXT, 0},
-                                           {"slo_class", DS_FIELD_CLASS, DS_KIND_TEXT, 0},
-                                           {"session_id", DS_FIELD_SESSION, DS_KIND_TEXT, 0},
-                                           {"round_index", DS_FIELD_TURN, DS_KIND_COUNT, 0},
-                                           {"prefix_group", DS_FIELD_PREFIX, DS_KIND_TEXT, 0},
-                                           {"prefix_length", DS_FIELD_PREFIX_TOKENS, DS_KIND_TOKENS, 0},
-                                           {"model", DS_FIELD_MODEL, DS_KIND_TEXT, 0},
-                                           {"vllm_priority", DS_FIELD_PRIORITY, DS_KIND_INTEGER, 0},
-                                           {"send_time_us", DS_FLAT_AGE, DS_KIND_TIME, US},
-                                           {"first_chunk_time_us", DS_FLAT_FIRST, DS_KIND_TIME, US},
-                                           {"last_chunk_time_us", DS_FLAT_END, DS_KIND_TIME, US},
-                                           {"think_time_us", DS_FIELD_THINK, DS_KIND_TIME, US},
-                                           {"status", DS_FIELD_STATUS, DS_KIND_TEXT, 0}};
+static const ds_flat_key tracev2_keys[] = {
+    {"arrival_time_us", DS_FIELD_ARRIVAL, DS_KIND_TIME, US},
+    {"input_tokens", DS_FIELD_INPUT, DS_KIND_TOKENS, 0},
+    {"output_tokens", DS_FIELD_OUTPUT, DS_KIND_TOKENS, 0},
+    {"request_id", DS_FIELD_ID, DS_KIND_TEXT, 0},
+    {"tenant_id", DS_FIELD_TENANT, DS_KIND_TEXT, 0},
+    {"slo_class", DS_FIELD_CLASS, DS_KIND_TEXT, 0},
+    {"session_id", DS_FIELD_SESSION, DS_KIND_TEXT, 0},
+    {"round_index", DS_FIELD_TURN, DS_KIND_COUNT, 0},
+    {"prefix_group", DS_FIELD_PREFIX, DS_KIND_TEXT, 0},
+    {"prefix_length", DS_FIELD_PREFIX_TOKENS, DS_KIND_TOKENS, 0},
+    {"model", DS_FIELD_MODEL, DS_KIND_TEXT, 0},
+    {"vllm_priority", DS_FIELD_PRIORITY, DS_KIND_INTEGER, 0},
+    {"send_time_us", DS_FLAT_AGE, DS_KIND_TIME, US},
+    {"first_chunk_time_us", DS_FLAT_FIRST, DS_KIND_TIME, US},
+    {"last_chunk_time_us", DS_FLAT_END, DS_KIND_TIME, US},
+    {"think_time_us", DS_FIELD_THINK, DS_KIND_TIME, US},
+    {"status", DS_FIELD_STATUS, DS_KIND_TEXT, 0}};
 
 static bool tracev2_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_diag *d) {
   const ds_flat_value *v = f->v;
@@ -134,8 +136,8 @@ static bool tracev2_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_d
   return true;
 }
 
-/* The YAML header, which BLIS keeps in a file of its own: in front of the CSV, or beside it with the
- * same name and .yaml. Only what changes the meaning of rows is looked at. */
+/* The YAML header, which BLIS keeps in a file of its own: in front of the CSV, or beside it with
+ * the same name and .yaml. Only what changes the meaning of rows is looked at. */
 static bool header_line(const char *s, size_t n, bool *accumulates, ds_input *in, ds_diag *d) {
   static const char growth[] = "session_context_growth:", unit[] = "time_unit:";
   while (n > 0 && (s[n - 1] == '\n' || s[n - 1] == '\r' || s[n - 1] == ' ' || s[n - 1] == '"')) n--;
@@ -170,8 +172,10 @@ static bool header_in_front(ds_input *in, bool *accumulates, ds_diag *d) {
     if (n == 0) break;
     if (!header_line(s, n, accumulates, in, d)) return false;
   }
-  ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "the header of a BLIS TraceV2 trace, without its rows");
-  ds_diag_expected(d, "the CSV file that belongs to it; its header is found beside it as NAME.yaml");
+  ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0,
+              "the header of a BLIS TraceV2 trace, without its rows");
+  ds_diag_expected(d,
+                   "the CSV file that belongs to it; its header is found beside it as NAME.yaml");
   return false;
 }
 
@@ -219,16 +223,24 @@ bool ds_tracev2_open(ds_input *in, const ds_workload *w, ds_source **out, ds_dia
 
 /* ---- any other flat file, by a map of its columns ---- */
 
-const char *const ds_field_names[DS_FIELD_N] = {
-    [DS_FIELD_ARRIVAL] = "arrival",     [DS_FIELD_INPUT] = "input_tokens",
-    [DS_FIELD_OUTPUT] = "output_tokens", [DS_FIELD_MAX_TOKENS] = "max_tokens",
-    [DS_FIELD_ID] = "id",               [DS_FIELD_SESSION] = "session",
-    [DS_FIELD_TURN] = "turn",           [DS_FIELD_THINK] = "think",
-    [DS_FIELD_CLASS] = "class",         [DS_FIELD_MODEL] = "model",
-    [DS_FIELD_TENANT] = "tenant",       [DS_FIELD_PRIORITY] = "priority",
-    [DS_FIELD_STATUS] = "status",       [DS_FIELD_TTFT] = "ttft",
-    [DS_FIELD_E2E] = "e2e",             [DS_FIELD_PREFIX] = "prefix",
-    [DS_FIELD_PREFIX_TOKENS] = "prefix_tokens", [DS_FIELD_IMAGES] = "images"};
+const char *const ds_field_names[DS_FIELD_N] = {[DS_FIELD_ARRIVAL] = "arrival",
+                                                [DS_FIELD_INPUT] = "input_tokens",
+                                                [DS_FIELD_OUTPUT] = "output_tokens",
+                                                [DS_FIELD_MAX_TOKENS] = "max_tokens",
+                                                [DS_FIELD_ID] = "id",
+                                                [DS_FIELD_SESSION] = "session",
+                                                [DS_FIELD_TURN] = "turn",
+                                                [DS_FIELD_THINK] = "think",
+                                                [DS_FIELD_CLASS] = "class",
+                                                [DS_FIELD_MODEL] = "model",
+                                                [DS_FIELD_TENANT] = "tenant",
+                                                [DS_FIELD_PRIORITY] = "priority",
+                                                [DS_FIELD_STATUS] = "status",
+                                                [DS_FIELD_TTFT] = "ttft",
+                                                [DS_FIELD_E2E] = "e2e",
+                                                [DS_FIELD_PREFIX] = "prefix",
+                                                [DS_FIELD_PREFIX_TOKENS] = "prefix_tokens",
+                                                [DS_FIELD_IMAGES] = "images"};
 
 static ds_flat_kind kind_of(const ds_map_entry *e) {
   switch (e->field) {
@@ -261,7 +273,8 @@ static ds_flat_kind kind_of(const ds_map_entry *e) {
 }
 
 static bool map_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_diag *d) {
-  static const char *const good[] = {"ok", "OK", "success", "Success", "200", "0", "stop", "length", "true"};
+  static const char *const good[] = {"ok", "OK",   "success", "Success", "200",
+                                     "0",  "stop", "length",  "true"};
   if (!plain_row(f, row, more, skip, d)) return false;
   const char *status = f->v[DS_FIELD_STATUS].text;
   if (status == NULL) return true;
@@ -275,7 +288,8 @@ static bool map_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_diag 
 static ds_flat_key *keys_of(const ds_workload *w) {
   ds_flat_key *k = calloc(w->n_map + 1, sizeof *k);
   for (size_t i = 0; k != NULL && i < w->n_map; i++)
-    k[i] = (ds_flat_key){w->map[i].column, (int)w->map[i].field, kind_of(&w->map[i]), w->map[i].unit_ns};
+    k[i] = (ds_flat_key){w->map[i].column, (int)w->map[i].field, kind_of(&w->map[i]),
+                         w->map[i].unit_ns};
   return k;
 }
 
@@ -294,7 +308,9 @@ static bool need_map(ds_input *in, const ds_workload *w, ds_diag *d) {
   }
   if (arrival && input && output) return true;
   ds_diag_set(d, DS_EXIT_INPUT, in->name, 0, 0, "a map without %s",
-              !arrival ? "arrival" : !input ? "input_tokens" : "output_tokens");
+              !arrival ? "arrival"
+              : !input ? "input_tokens"
+                       : "output_tokens");
   ds_diag_expected(d, "map: {arrival: COLUMN:unit, input_tokens: COLUMN, output_tokens: COLUMN}");
   return false;
 }

@@ -26,8 +26,8 @@ typedef struct branch { /* requests of the session itself, or of one of its sub-
   uint64_t scope;
   int64_t base_ns; /* of their times */
   bool any;
-  uint64_t key;                /* of the request before */
-  int64_t t_ns, api_ns;        /* of it */
+  uint64_t key;         /* of the request before */
+  int64_t t_ns, api_ns; /* of it */
   uint32_t turn;
   bool waits; /* the next request waits for a sub-agent that was over by then */
   uint64_t agent_key;
@@ -84,7 +84,8 @@ static bool call_member(weka *k, ds_pull *p, ds_text key, call *c, ds_diag *d) {
     return ds_rows_time(r, p, "api_time", DS_NS_PER_S, &c->has_api, &c->api_ns, d);
   if (ds_text_is(key, "think_time"))
     return ds_rows_time(r, p, "think_time", DS_NS_PER_S, &c->has_think, &c->think_ns, d);
-  if (ds_text_is(key, "ttft")) return ds_rows_time(r, p, "ttft", DS_NS_PER_S, &c->has_ttft, &c->ttft_ns, d);
+  if (ds_text_is(key, "ttft"))
+    return ds_rows_time(r, p, "ttft", DS_NS_PER_S, &c->has_ttft, &c->ttft_ns, d);
   if (ds_text_is(key, "duration_ms"))
     return ds_rows_time(r, p, "duration_ms", DS_NS_PER_MS, &c->has_duration, &c->duration_ns, d);
   if (ds_text_is(key, "model")) return ds_rows_text(r, p, "model", &c->model, d);
@@ -121,7 +122,8 @@ static bool needs(weka *k, const call *c, bool has, const char *name, ds_diag *d
 
 static bool take_call(weka *k, const call *c, branch *b, ds_diag *d) {
   ds_rows *r = &k->rows;
-  if (!needs(k, c, c->has_t, "t", d) || !needs(k, c, c->has_in, "in", d) || !needs(k, c, c->has_out, "out", d))
+  if (!needs(k, c, c->has_t, "t", d) || !needs(k, c, c->has_in, "in", d) ||
+      !needs(k, c, c->has_out, "out", d))
     return false;
   ds_more *m = ds_rows_more(r);
   if (m == NULL) return ds_rows_no_memory(r, d);
@@ -252,7 +254,8 @@ static bool read_session(weka *k, ds_pull *p, ds_diag *d) {
   if (!ds_pull_done(p)) return ds_rows_not_json(r, p, d);
   if (requests.begin == NULL) {
     ds_rows_bad(r, p->begin, d, "a session without requests");
-    ds_diag_expected(d, "requests: [{\"t\": 0.0, \"in\": 15171, \"out\": 240, \"hash_ids\": [...]}, ...]");
+    ds_diag_expected(
+        d, "requests: [{\"t\": 0.0, \"in\": 15171, \"out\": 240, \"hash_ids\": [...]}, ...]");
     return false;
   }
   return take_requests(k, &requests, d);
@@ -265,7 +268,8 @@ static bool weka_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_diag
     ds_pull p;
     k->n = k->at = 0;
     ds_rows_begin(&k->rows);
-    if (!(k->tar ? ds_rows_member(&k->rows, ".json", &p, d) : ds_rows_value(&k->rows, &p, d))) return false;
+    if (!(k->tar ? ds_rows_member(&k->rows, ".json", &p, d) : ds_rows_value(&k->rows, &p, d)))
+      return false;
     if (p.begin == NULL) return true;
     if (!read_session(k, &p, d)) {
       k->n = 0;

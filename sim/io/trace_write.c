@@ -6,17 +6,24 @@
 
 #define BIT(x) (1u << (x))
 
-const char *const ds_trace_has_names[DS_HAS_N] = {
-    [DS_HAS_ID] = "ids",           [DS_HAS_SESSION] = "sessions",
-    [DS_HAS_TURN] = "turns",       [DS_HAS_THINK] = "pauses between turns",
-    [DS_HAS_CLASS] = "classes",    [DS_HAS_MODEL] = "models",
-    [DS_HAS_TENANT] = "tenants",   [DS_HAS_PRIORITY] = "priorities",
-    [DS_HAS_CAP] = "output caps",  [DS_HAS_BLOCKS] = "block ids",
-    [DS_HAS_PREFIX] = "shared prefixes", [DS_HAS_MEASURED] = "measured latencies",
-    [DS_HAS_IMAGES] = "images",    [DS_HAS_SUB_MS] = "times finer than 1 ms",
-    [DS_HAS_SUB_US] = "times finer than 1 us"};
+const char *const ds_trace_has_names[DS_HAS_N] = {[DS_HAS_ID] = "ids",
+                                                  [DS_HAS_SESSION] = "sessions",
+                                                  [DS_HAS_TURN] = "turns",
+                                                  [DS_HAS_THINK] = "pauses between turns",
+                                                  [DS_HAS_CLASS] = "classes",
+                                                  [DS_HAS_MODEL] = "models",
+                                                  [DS_HAS_TENANT] = "tenants",
+                                                  [DS_HAS_PRIORITY] = "priorities",
+                                                  [DS_HAS_CAP] = "output caps",
+                                                  [DS_HAS_BLOCKS] = "block ids",
+                                                  [DS_HAS_PREFIX] = "shared prefixes",
+                                                  [DS_HAS_MEASURED] = "measured latencies",
+                                                  [DS_HAS_IMAGES] = "images",
+                                                  [DS_HAS_SUB_MS] = "times finer than 1 ms",
+                                                  [DS_HAS_SUB_US] = "times finer than 1 us"};
 
-void ds_trace_has_of(const ds_request *r, const char *id, const ds_more *m, uint64_t seen[DS_HAS_N]) {
+void ds_trace_has_of(const ds_request *r, const char *id, const ds_more *m,
+                     uint64_t seen[DS_HAS_N]) {
   seen[DS_HAS_ID] += id != NULL;
   seen[DS_HAS_PRIORITY] += r->priority != 0;
   seen[DS_HAS_CAP] += r->max_tokens > r->output_tokens;
@@ -71,7 +78,8 @@ static void decimal(ds_outfile *out, int64_t ns, int digits) {
   int64_t unit = 1;
   for (int i = 0; i < digits; i++) unit *= 10;
   char text[48];
-  int n = snprintf(text, sizeof text, "%lld.%0*lld", (long long)(ns / unit), digits, (long long)(ns % unit));
+  int n = snprintf(text, sizeof text, "%lld.%0*lld", (long long)(ns / unit), digits,
+                   (long long)(ns % unit));
   while (n > 0 && text[n - 1] == '0') n--;
   if (n > 0 && text[n - 1] == '.') n--;
   ds_out_bytes(out, text, (size_t)n);
@@ -93,10 +101,11 @@ static void csv_text(ds_outfile *out, const char *text) {
 
 /* ---- formats ---- */
 
-static void jsonl_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id, const ds_more *m) {
+static void jsonl_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id,
+                      const ds_more *m) {
   (void)index;
-  ds_out_printf(out, "{\"arrival_ns\":%lld,\"input_tokens\":%u,\"output_tokens\":%u", (long long)r->arrival_ns,
-                r->input_tokens, r->output_tokens);
+  ds_out_printf(out, "{\"arrival_ns\":%lld,\"input_tokens\":%u,\"output_tokens\":%u",
+                (long long)r->arrival_ns, r->input_tokens, r->output_tokens);
   if (id != NULL) json_text(out, "id", id);
   if (r->max_tokens > r->output_tokens) ds_out_printf(out, ",\"max_tokens\":%u", r->max_tokens);
   if (r->priority != 0) ds_out_printf(out, ",\"priority\":%d", (int)r->priority);
@@ -118,9 +127,12 @@ static void jsonl_row(ds_outfile *out, uint64_t index, const ds_request *r, cons
   ds_out_text(out, "}\n");
 }
 
-static void azure_begin(ds_outfile *out) { ds_out_text(out, "TIMESTAMP,ContextTokens,GeneratedTokens\n"); }
+static void azure_begin(ds_outfile *out) {
+  ds_out_text(out, "TIMESTAMP,ContextTokens,GeneratedTokens\n");
+}
 
-static void azure_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id, const ds_more *m) {
+static void azure_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id,
+                      const ds_more *m) {
   (void)index;
   (void)id;
   (void)m;
@@ -141,16 +153,18 @@ static void azure_row(ds_outfile *out, uint64_t index, const ds_request *r, cons
     days -= in_month;
   }
   s %= 86400;
-  ds_out_printf(out, "%04lld-%02d-%02d %02d:%02d:%02d.%09d,%u,%u\n", (long long)year, month + 1, (int)days + 1,
-                (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60), (int)(r->arrival_ns % DS_NS_PER_S),
-                r->input_tokens, r->output_tokens);
+  ds_out_printf(out, "%04lld-%02d-%02d %02d:%02d:%02d.%09d,%u,%u\n", (long long)year, month + 1,
+                (int)days + 1, (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60),
+                (int)(r->arrival_ns % DS_NS_PER_S), r->input_tokens, r->output_tokens);
 }
 
-static void mooncake_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id, const ds_more *m) {
+static void mooncake_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id,
+                         const ds_more *m) {
   (void)index;
   ds_out_text(out, "{\"timestamp\":");
   decimal(out, r->arrival_ns, 6);
-  ds_out_printf(out, ",\"input_length\":%u,\"output_length\":%u", r->input_tokens, r->output_tokens);
+  ds_out_printf(out, ",\"input_length\":%u,\"output_length\":%u", r->input_tokens,
+                r->output_tokens);
   if (id != NULL) json_text(out, "request_id", id);
   if (r->priority != 0) ds_out_printf(out, ",\"priority\":%lld", -(long long)r->priority);
   if (m != NULL) {
@@ -166,10 +180,12 @@ static void mooncake_row(ds_outfile *out, uint64_t index, const ds_request *r, c
 }
 
 static void burstgpt_begin(ds_outfile *out) {
-  ds_out_text(out, "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n");
+  ds_out_text(out, "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total "
+                   "tokens,Log Type\n");
 }
 
-static void burstgpt_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id, const ds_more *m) {
+static void burstgpt_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id,
+                         const ds_more *m) {
   (void)index;
   (void)id;
   decimal(out, r->arrival_ns, 9);
@@ -185,9 +201,12 @@ static void burstgpt_row(ds_outfile *out, uint64_t index, const ds_request *r, c
   ds_out_text(out, "\n");
 }
 
-static void vidur_begin(ds_outfile *out) { ds_out_text(out, "arrived_at,num_prefill_tokens,num_decode_tokens\n"); }
+static void vidur_begin(ds_outfile *out) {
+  ds_out_text(out, "arrived_at,num_prefill_tokens,num_decode_tokens\n");
+}
 
-static void vidur_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id, const ds_more *m) {
+static void vidur_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id,
+                      const ds_more *m) {
   (void)index;
   (void)id;
   (void)m;
@@ -197,15 +216,18 @@ static void vidur_row(ds_outfile *out, uint64_t index, const ds_request *r, cons
 
 /* The 27 columns in the order that BLIS reads by position, and think_time_us. */
 static void tracev2_begin(ds_outfile *out) {
-  ds_out_text(out,
-              "request_id,client_id,tenant_id,slo_class,vllm_priority,session_id,round_index,prefix_group,"
-              "prefix_length,streaming,input_tokens,output_tokens,text_tokens,image_tokens,audio_tokens,"
-              "video_tokens,reason_ratio,model,deadline_us,server_input_tokens,arrival_time_us,send_time_us,"
-              "first_chunk_time_us,last_chunk_time_us,num_chunks,status,error_message,finish_reason,"
-              "think_time_us\n");
+  ds_out_text(
+      out,
+      "request_id,client_id,tenant_id,slo_class,vllm_priority,session_id,round_index,prefix_group,"
+      "prefix_length,streaming,input_tokens,output_tokens,text_tokens,image_tokens,audio_tokens,"
+      "video_tokens,reason_ratio,model,deadline_us,server_input_tokens,arrival_time_us,send_time_"
+      "us,"
+      "first_chunk_time_us,last_chunk_time_us,num_chunks,status,error_message,finish_reason,"
+      "think_time_us\n");
 }
 
-static void tracev2_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id, const ds_more *m) {
+static void tracev2_row(ds_outfile *out, uint64_t index, const ds_request *r, const char *id,
+                        const ds_more *m) {
   static const ds_more nothing = {.think_ns = -1, .ttft_ns = -1, .e2e_ns = -1, .queue_ns = -1};
   char number[24];
   if (m == NULL) m = &nothing;
@@ -220,31 +242,35 @@ static void tracev2_row(ds_outfile *out, uint64_t index, const ds_request *r, co
   csv_text(out, m->session);
   ds_out_printf(out, ",%u,", m->turn);
   csv_text(out, m->n_blocks == 0 ? m->prefix : NULL);
-  ds_out_printf(out, ",%u,true,%u,%u,%u,0,0,0,0,", m->n_blocks == 0 ? m->prefix_tokens : 0, r->input_tokens,
-                r->output_tokens, r->input_tokens);
+  ds_out_printf(out, ",%u,true,%u,%u,%u,0,0,0,0,", m->n_blocks == 0 ? m->prefix_tokens : 0,
+                r->input_tokens, r->output_tokens, r->input_tokens);
   csv_text(out, m->model);
-  ds_out_printf(out, ",0,0,%lld,%lld,%lld,%lld,0,ok,,,%lld\n", us, us, m->ttft_ns > 0 ? us + (long long)(m->ttft_ns / 1000) : 0,
-                m->e2e_ns > 0 ? us + (long long)(m->e2e_ns / 1000) : 0, m->think_ns > 0 ? (long long)(m->think_ns / 1000) : 0);
+  ds_out_printf(out, ",0,0,%lld,%lld,%lld,%lld,0,ok,,,%lld\n", us, us,
+                m->ttft_ns > 0 ? us + (long long)(m->ttft_ns / 1000) : 0,
+                m->e2e_ns > 0 ? us + (long long)(m->e2e_ns / 1000) : 0,
+                m->think_ns > 0 ? (long long)(m->think_ns / 1000) : 0);
 }
 
 static const ds_trace_writer writers[] = {
     {"jsonl",
-     BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_TURN) | BIT(DS_HAS_THINK) | BIT(DS_HAS_CLASS) |
-         BIT(DS_HAS_TENANT) | BIT(DS_HAS_PRIORITY) | BIT(DS_HAS_CAP) | BIT(DS_HAS_BLOCKS) | BIT(DS_HAS_PREFIX) |
-         BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US),
+     BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_TURN) | BIT(DS_HAS_THINK) |
+         BIT(DS_HAS_CLASS) | BIT(DS_HAS_TENANT) | BIT(DS_HAS_PRIORITY) | BIT(DS_HAS_CAP) |
+         BIT(DS_HAS_BLOCKS) | BIT(DS_HAS_PREFIX) | BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US),
      NULL, jsonl_row},
     {"azure", BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US), azure_begin, azure_row},
     {"mooncake",
-     BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_THINK) | BIT(DS_HAS_CLASS) | BIT(DS_HAS_PRIORITY) |
-         BIT(DS_HAS_BLOCKS) | BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US),
+     BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_THINK) | BIT(DS_HAS_CLASS) |
+         BIT(DS_HAS_PRIORITY) | BIT(DS_HAS_BLOCKS) | BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US),
      NULL, mooncake_row},
     {"burstgpt",
-     BIT(DS_HAS_SESSION) | BIT(DS_HAS_MODEL) | BIT(DS_HAS_CLASS) | BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US),
+     BIT(DS_HAS_SESSION) | BIT(DS_HAS_MODEL) | BIT(DS_HAS_CLASS) | BIT(DS_HAS_SUB_MS) |
+         BIT(DS_HAS_SUB_US),
      burstgpt_begin, burstgpt_row},
     {"vidur", BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US), vidur_begin, vidur_row},
     {"tracev2",
-     BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_TURN) | BIT(DS_HAS_CLASS) | BIT(DS_HAS_MODEL) |
-         BIT(DS_HAS_TENANT) | BIT(DS_HAS_PRIORITY) | BIT(DS_HAS_PREFIX) | BIT(DS_HAS_THINK) | BIT(DS_HAS_SUB_MS),
+     BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_TURN) | BIT(DS_HAS_CLASS) |
+         BIT(DS_HAS_MODEL) | BIT(DS_HAS_TENANT) | BIT(DS_HAS_PRIORITY) | BIT(DS_HAS_PREFIX) |
+         BIT(DS_HAS_THINK) | BIT(DS_HAS_SUB_MS),
      tracev2_begin, tracev2_row},
 };
 
@@ -254,4 +280,6 @@ const ds_trace_writer *ds_trace_writer_named(const char *name) {
   return NULL;
 }
 
-const char *ds_trace_writer_names(void) { return "jsonl, azure, mooncake, burstgpt, vidur or tracev2"; }
+const char *ds_trace_writer_names(void) {
+  return "jsonl, azure, mooncake, burstgpt, vidur or tracev2";
+}

@@ -57,8 +57,10 @@ static void reuse(ds_outfile *out, const ds_trace_stats *s) {
   char line[700], a[DS_NUMBER_BYTES], b[DS_NUMBER_BYTES];
   if (s->with_blocks == 0) {
     if (s->with_prefix > 0) {
-      snprintf(line, sizeof line, "%.2f %% of prompt tokens were there before, in a cache that holds everything; %s requests "
-                                  "name the prefix that they share",
+      snprintf(line, sizeof line,
+               "%.2f %% of prompt tokens were there before, in a cache that holds everything; %s "
+               "requests "
+               "name the prefix that they share",
                share(s->named_hits, s->named_input), count(a, s->with_prefix));
       paragraph(out, "reuse", line);
     } else {
@@ -70,22 +72,26 @@ static void reuse(ds_outfile *out, const ds_trace_stats *s) {
     paragraph(out, "reuse", "not counted: blocks of several sizes");
     return;
   }
-  snprintf(line, sizeof line,
-           "%.2f %% of blocks and %.2f %% of prompt tokens were there before, in a cache that holds "
-           "everything; %s blocks of %u, %s of them different",
-           share(s->hit_blocks, s->blocks), share(s->hit_tokens, s->block_input), count(a, s->blocks),
-           s->block_tokens, count(b, s->unique_blocks));
+  snprintf(
+      line, sizeof line,
+      "%.2f %% of blocks and %.2f %% of prompt tokens were there before, in a cache that holds "
+      "everything; %s blocks of %u, %s of them different",
+      share(s->hit_blocks, s->blocks), share(s->hit_tokens, s->block_input), count(a, s->blocks),
+      s->block_tokens, count(b, s->unique_blocks));
   paragraph(out, "reuse", line);
   size_t n = 0;
   line[0] = '\0';
   for (size_t i = 0; i < s->n_sizes && s->size[i].blocks > 0; i++)
-    n += (size_t)snprintf(line + n, sizeof line - n, "%s%.2f %% of %u-token blocks", n > 0 ? ", " : "",
-                          share(s->size[i].hits, s->size[i].blocks), s->size[i].tokens);
+    n += (size_t)snprintf(line + n, sizeof line - n, "%s%.2f %% of %u-token blocks",
+                          n > 0 ? ", " : "", share(s->size[i].hits, s->size[i].blocks),
+                          s->size[i].tokens);
   if (n > 0) paragraph(out, "", line);
   n = 0;
   for (int i = 0; i < DS_TRACE_LRU; i++)
-    n += (size_t)snprintf(line + n, sizeof line - n, "%s%.2f %% (%uk)", n > 0 ? ", " : "LRU of so many blocks: ",
-                          share(s->lru_hits[i], s->blocks), (unsigned)(ds_trace_lru_blocks[i] / 1000));
+    n +=
+        (size_t)snprintf(line + n, sizeof line - n, "%s%.2f %% (%uk)",
+                         n > 0 ? ", " : "LRU of so many blocks: ", share(s->lru_hits[i], s->blocks),
+                         (unsigned)(ds_trace_lru_blocks[i] / 1000));
   paragraph(out, "", line);
 }
 
@@ -102,20 +108,27 @@ static void oddities(ds_outfile *out, const ds_trace *t, const ds_trace_stats *s
   if (s->n > 20 && s->ties * 2 > s->n && s->tick_ns > 0) {
     char tick[DS_NUMBER_BYTES];
     ds_put_duration(tick, s->tick_ns);
-    ODD("%.1f %% of requests arrive together with the one before, in ticks of about %s: if the clock was that "
+    ODD("%.1f %% of requests arrive together with the one before, in ticks of about %s: if the "
+        "clock was that "
         "coarse, `import: {dequantize: %s}` spreads them",
         share(s->ties, s->n), tick, tick);
   }
-  if (s->copies > 0) ODD("%s rows say the same as one before; `import: {duplicates: drop}` leaves them out", count(a, s->copies));
+  if (s->copies > 0)
+    ODD("%s rows say the same as one before; `import: {duplicates: drop}` leaves them out",
+        count(a, s->copies));
   if (s->input.at_max > 20 && s->input.at_max * 500 > s->n)
-    ODD("%s inputs have exactly the largest length, %s: cut at a limit?", count(a, s->input.at_max), count(b, (uint64_t)s->input.stats.max));
+    ODD("%s inputs have exactly the largest length, %s: cut at a limit?", count(a, s->input.at_max),
+        count(b, (uint64_t)s->input.stats.max));
   if (s->output.at_max > 20 && s->output.at_max * 500 > s->n)
-    ODD("%s outputs have exactly the largest length, %s: cut at a limit?", count(a, s->output.at_max), count(b, (uint64_t)s->output.stats.max));
+    ODD("%s outputs have exactly the largest length, %s: cut at a limit?",
+        count(a, s->output.at_max), count(b, (uint64_t)s->output.stats.max));
   if (p->looks_incremental * 2 > s->in_sessions && p->looks_incremental > 1)
-    ODD("in %s turns the input is smaller than what the turn before left: if inputs hold only what is new, "
+    ODD("in %s turns the input is smaller than what the turn before left: if inputs hold only what "
+        "is new, "
         "`import: {session_input: delta}` adds them up",
         count(a, p->looks_incremental));
-  if (s->broken > 0) ODD("%s turns do not begin with the blocks of the turn before", count(a, s->broken));
+  if (s->broken > 0)
+    ODD("%s turns do not begin with the blocks of the turn before", count(a, s->broken));
   if (ds_trace_note(t) != NULL) ODD("%s", ds_trace_note(t));
 #undef ODD
 }
@@ -127,29 +140,33 @@ void ds_trace_info(ds_outfile *out, const char *name, ds_trace *t, const ds_trac
   paragraph(out, "trace", line);
   ds_trace_account(t, line, sizeof line);
   paragraph(out, "rows", line);
-  snprintf(line, sizeof line, "%s requests in %s s%s", count(a, s->n), seconds(b, s->last_ns - s->first_ns),
+  snprintf(line, sizeof line, "%s requests in %s s%s", count(a, s->n),
+           seconds(b, s->last_ns - s->first_ns),
            ds_trace_is_closed(t) ? " (as far as they do not wait for others)" : "");
   if (span_s > 0) {
     size_t n = strlen(line);
-    snprintf(line + n, sizeof line - n, ", %s a second, at most %s in one", number(b, (double)(s->n - 1) / span_s), count(c, s->peak_per_s));
+    snprintf(line + n, sizeof line - n, ", %s a second, at most %s in one",
+             number(b, (double)(s->n - 1) / span_s), count(c, s->peak_per_s));
   }
   paragraph(out, "load", line);
   size_t n = 0;
-  if (s->gap_cv > 0) n = (size_t)snprintf(line, sizeof line, "CV of gaps %.3f (Poisson 1)", s->gap_cv);
+  if (s->gap_cv > 0)
+    n = (size_t)snprintf(line, sizeof line, "CV of gaps %.3f (Poisson 1)", s->gap_cv);
   static const int bins[3] = {1, 10, 60};
   for (int i = 0; i < 3; i++)
     if (s->dispersion[i] > 0)
-      n += (size_t)snprintf(line + n, sizeof line - n, "%s%.3g in %d s", i == 0 ? "; index of dispersion " : ", ",
-                            s->dispersion[i], bins[i]);
+      n += (size_t)snprintf(line + n, sizeof line - n, "%s%.3g in %d s",
+                            i == 0 ? "; index of dispersion " : ", ", s->dispersion[i], bins[i]);
   if (n > 0) paragraph(out, "bursts", line);
   if (s->sessions > 0) {
     char mean[DS_NUMBER_BYTES];
-    snprintf(line, sizeof line, "%s with %s requests, at most %s turns, %s on average", count(a, s->sessions),
-             count(b, s->in_sessions), count(c, s->max_turns),
+    snprintf(line, sizeof line, "%s with %s requests, at most %s turns, %s on average",
+             count(a, s->sessions), count(b, s->in_sessions), count(c, s->max_turns),
              number(mean, (double)s->in_sessions / (double)s->sessions));
     paragraph(out, "sessions", line);
   }
-  ds_out_printf(out, "\n%-7s %8s %6s %7s %7s %7s %7s %7s %14s\n", "tokens", "mean", "min", "p50", "p90", "p95", "p99", "max", "sum");
+  ds_out_printf(out, "\n%-7s %8s %6s %7s %7s %7s %7s %7s %14s\n", "tokens", "mean", "min", "p50",
+                "p90", "p95", "p99", "max", "sum");
   length_line(out, "input", &s->input);
   length_line(out, "output", &s->output);
   ds_out_text(out, "\n");

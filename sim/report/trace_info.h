@@ -8,7 +8,8 @@
 
 void ds_trace_info(ds_outfile *out, const char *name, ds_trace *t, const ds_trace_stats *s);
 void ds_trace_info_json(ds_outfile *out, const char *name, ds_trace *t, const ds_trace_stats *s);
-/* {"format": ..., "rows_read": ..., "kept": ..., "dropped": {...}, "repaired": {...}} as a member. */
+/* {"format": ..., "rows_read": ..., "kept": ..., "dropped": {...}, "repaired": {...}} as a member.
+ */
 void ds_import_json(ds_json *j, const char *key, const ds_trace *t);
 
 #endif

@@ -15,7 +15,7 @@ const uint64_t ds_trace_lru_blocks[DS_TRACE_LRU] = {1000, 3000, 10000, 30000, 50
 
 /* ---- blocks ---- */
 
-typedef struct lru { /* a list over the numbers of blocks; NONE ends it */
+typedef struct lru {     /* a list over the numbers of blocks; NONE ends it */
   uint32_t *next, *prev; /* next: towards the cold end */
   unsigned char *in;
   uint32_t hot, cold;
@@ -91,10 +91,14 @@ static bool number_of(blocks *b, uint64_t id, uint32_t *number, bool *fresh) {
 }
 
 static void unlink_block(lru *l, uint32_t x) {
-  if (l->prev[x] != NONE) l->next[l->prev[x]] = l->next[x];
-  else l->hot = l->next[x];
-  if (l->next[x] != NONE) l->prev[l->next[x]] = l->prev[x];
-  else l->cold = l->prev[x];
+  if (l->prev[x] != NONE)
+    l->next[l->prev[x]] = l->next[x];
+  else
+    l->hot = l->next[x];
+  if (l->next[x] != NONE)
+    l->prev[l->next[x]] = l->prev[x];
+  else
+    l->cold = l->prev[x];
   l->in[x] = 0;
   l->n--;
 }
@@ -103,15 +107,17 @@ static void touch(lru *l, uint32_t x) {
   if (l->in[x]) unlink_block(l, x);
   l->prev[x] = NONE;
   l->next[x] = l->hot;
-  if (l->hot != NONE) l->prev[l->hot] = x;
-  else l->cold = x;
+  if (l->hot != NONE)
+    l->prev[l->hot] = x;
+  else
+    l->cold = x;
   l->hot = x;
   l->in[x] = 1;
   l->n++;
 }
 
-/* The leading run that is there; then all blocks are touched from the last to the first, so that the
- * head is warmest, and what is too much goes from the cold end. */
+/* The leading run that is there; then all blocks are touched from the last to the first, so that
+ * the head is warmest, and what is too much goes from the cold end. */
 static uint64_t lru_pass(lru *l, const uint32_t *row, size_t n_prompt, size_t n) {
   uint64_t run = 0;
   while (run < n_prompt && l->in[row[run]]) run++;
@@ -145,7 +151,8 @@ static bool add_blocks(blocks *b, const ds_more *m, uint32_t input, ds_trace_sta
   s->hit_tokens += tokens;
   s->full_hits += n_prompt > 0 && run == n_prompt;
   s->block_input += input;
-  for (int i = 0; i < DS_TRACE_LRU; i++) s->lru_hits[i] += lru_pass(&b->lru[i], b->row, n_prompt, n);
+  for (int i = 0; i < DS_TRACE_LRU; i++)
+    s->lru_hits[i] += lru_pass(&b->lru[i], b->row, n_prompt, n);
   uint64_t whole = n * m->block_tokens < input ? n * m->block_tokens : input;
   for (size_t i = 0; i < s->n_sizes; i++) {
     s->size[i].blocks += whole / s->size[i].tokens;
@@ -166,7 +173,8 @@ static void blocks_free(blocks *b) {
 }
 
 static void sizes_of(ds_trace_stats *s) {
-  for (uint32_t size = 2 * s->block_tokens; s->n_sizes < DS_TRACE_SIZES && size <= 2048; size *= 2) {
+  for (uint32_t size = 2 * s->block_tokens; s->n_sizes < DS_TRACE_SIZES && size <= 2048;
+       size *= 2) {
     s->size[s->n_sizes++].tokens = size;
   }
 }
@@ -251,7 +259,8 @@ static bool times(const columns *c, ds_trace_stats *s) {
     if (g < s->min_gap_ns) s->min_gap_ns = g;
     if (g > s->max_gap_ns) s->max_gap_ns = g;
     if (g > 0) gap[k++] = g;
-    bool same = (c->at_ns[i] - s->first_ns) / DS_NS_PER_S == (c->at_ns[i - 1] - s->first_ns) / DS_NS_PER_S;
+    bool same =
+        (c->at_ns[i] - s->first_ns) / DS_NS_PER_S == (c->at_ns[i - 1] - s->first_ns) / DS_NS_PER_S;
     in_second = same ? in_second + 1 : 1;
     if (in_second > s->peak_per_s) s->peak_per_s = in_second;
   }
@@ -323,7 +332,8 @@ static bool name(work *w, const ds_request *r, const ds_more *m, ds_trace_stats 
 
 static bool add(work *w, const ds_request *r, const ds_more *m, ds_trace_stats *s) {
   bool fresh;
-  uint64_t h = ds_mix64((uint64_t)r->arrival_ns) ^ ((uint64_t)r->input_tokens << 32 | r->output_tokens);
+  uint64_t h =
+      ds_mix64((uint64_t)r->arrival_ns) ^ ((uint64_t)r->input_tokens << 32 | r->output_tokens);
   if (m != NULL && m->n_blocks > 0) h = ds_mix64(h) ^ (m->blocks[m->n_blocks - 1] + m->scope);
   if (m != NULL && m->session != NULL) h = ds_mix64(h) ^ ds_hash_text(m->session);
   if (!put(&w->c, r) || !ds_seen_add(&w->seen, ds_mix64(h), &fresh)) return false;

@@ -13,7 +13,7 @@ extern const uint64_t ds_trace_lru_blocks[DS_TRACE_LRU];
 typedef struct ds_length_stats {
   uint64_t sum;
   ds_stats stats;
-  double pct[5]; /* 50, 90, 95, 99, 100 */
+  double pct[5];   /* 50, 90, 95, 99, 100 */
   uint64_t at_max; /* how many have the largest value */
 } ds_length_stats;
 
@@ -29,12 +29,14 @@ typedef struct ds_trace_stats {
   int64_t tick_ns;      /* median gap between different times */
   uint64_t peak_per_s, copies;
   uint64_t max_context;
-  uint64_t sessions, in_sessions, max_turns, broken; /* broken: turns whose blocks do not extend the one before */
+  uint64_t sessions, in_sessions, max_turns,
+      broken; /* broken: turns whose blocks do not extend the one before */
   uint64_t with_blocks, with_prefix, with_class, with_priority, with_cap, with_images;
   /* Prefix reuse with a cache that holds everything at once; counts in blocks of block_tokens */
   uint32_t block_tokens; /* 0: no blocks, or of several sizes */
   uint64_t blocks, unique_blocks, hit_blocks, hit_tokens, full_hits, block_input;
-  uint64_t named_hits, named_input; /* prompt tokens under a name that was there before, of so many */
+  uint64_t named_hits,
+      named_input; /* prompt tokens under a name that was there before, of so many */
   uint64_t lru_hits[DS_TRACE_LRU];
   struct {
     uint32_t tokens;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The samples of every trace format with bytes changed, cut out and doubled: each file is read or
- * refused with one complaint, under any import rules; what is read is fit for the simulator; and the
- * account adds up. */
+ * refused with one complaint, under any import rules; what is read is fit for the simulator; and
+ * the account adds up. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,14 @@
 #define ROUNDS   60
 
 static char bytes[4 * FILE_MAX], path[64];
-static const char *const samples[] = {
-    "mooncake-sample.jsonl", "mooncake-agentic-sample.jsonl", "burstgpt-sample.csv", "bailian-sample.jsonl",
-    "weka-sample.json", "ragpulse-sample/0_trace.jsonl", "llmservingsim-sample.jsonl", "tracev2-sample.csv",
-    "vidur-sample.csv", "splitwise-sample.csv", "bench-sample.json", "litellm-sample.jsonl", "otel-sample.json",
-    "dynamo-sample.jsonl", "native-sample.jsonl"};
+static const char *const samples[] = {"mooncake-sample.jsonl",      "mooncake-agentic-sample.jsonl",
+                                      "burstgpt-sample.csv",        "bailian-sample.jsonl",
+                                      "weka-sample.json",           "ragpulse-sample/0_trace.jsonl",
+                                      "llmservingsim-sample.jsonl", "tracev2-sample.csv",
+                                      "vidur-sample.csv",           "splitwise-sample.csv",
+                                      "bench-sample.json",          "litellm-sample.jsonl",
+                                      "otel-sample.json",           "dynamo-sample.jsonl",
+                                      "native-sample.jsonl"};
 
 static size_t load(const char *name) {
   char from[200];
@@ -100,9 +103,11 @@ static const char *broken(size_t n, ds_rng *rng) {
         if (r[i].think_ns < 0) wrong = "a negative pause";
         uint64_t tokens = 0;
         for (uint32_t k = 0; k < r[i].n_spans; k++) tokens += r[i].spans[k].tokens;
-        if (tokens > (uint64_t)r[i].input_tokens + r[i].output_tokens) wrong = "spans of more tokens than it has";
+        if (tokens > (uint64_t)r[i].input_tokens + r[i].output_tokens)
+          wrong = "spans of more tokens than it has";
         if (more[i] != NULL)
-          for (uint64_t k = 0; k < more[i]->n_blocks; k++) tokens ^= more[i]->blocks[k]; /* readable */
+          for (uint64_t k = 0; k < more[i]->n_blocks; k++)
+            tokens ^= more[i]->blocks[k]; /* readable */
         last_ns = r[i].arrival_ns;
       }
     }
@@ -110,11 +115,13 @@ static const char *broken(size_t n, ds_rng *rng) {
     const char *key, *what;
     uint64_t count, sum = p->kept;
     bool dropped;
-    for (size_t i = 0; ds_trace_reason(p, i, &key, &what, &count, &dropped); i++) sum += dropped ? count : 0;
+    for (size_t i = 0; ds_trace_reason(p, i, &key, &what, &count, &dropped); i++)
+      sum += dropped ? count : 0;
     if (good && sum != p->rows_read) wrong = "the account does not add up";
     ds_trace_close(t);
   }
-  if (!good && (d.exit != DS_EXIT_INPUT || d.text[0] == '\0')) wrong = "no complaint about the input";
+  if (!good && (d.exit != DS_EXIT_INPUT || d.text[0] == '\0'))
+    wrong = "no complaint about the input";
   return wrong;
 }
 
@@ -136,7 +143,8 @@ int main(void) {
       }
       wrong = broken(mutate(n, &rng), &rng);
     }
-    if (wrong != NULL) fprintf(stderr, "# %s, round %llu: %s\n", samples[s], (unsigned long long)round, wrong);
+    if (wrong != NULL)
+      fprintf(stderr, "# %s, round %llu: %s\n", samples[s], (unsigned long long)round, wrong);
     printf("%s %zu - %s, changed at random\n", wrong == NULL ? "ok" : "not ok", s + 1, samples[s]);
     failed += wrong != NULL;
   }

@@ -38,10 +38,20 @@ verdict $? "the trace replays the same requests"
 verdict $? "another seed gives others, and --quiet says nothing"
 
 "$program" gen s.yaml --quiet --set 'workload.generate.session={turns: 3, think: 2 s, input_tokens: 50}' \
-  --set 'workload.generate.prefix={groups: 2, tokens: 64}' >c.jsonl &&
+    >c.jsonl &&
   head -3 c.jsonl | grep -c '"session":"s1","turn":[012]' | grep -qx 3 &&
-  grep -c '"think_ns":2000000000' c.jsonl | grep -qx 133 && grep -q '"prefix":\["p[12]",64\]' c.jsonl
+  grep -c '"think_ns":2000000000' c.jsonl | grep -qx 133 && grep -q '"prefix":\["s1.0",' c.jsonl &&
+  "$program" gen s.yaml --quiet --set 'workload.generate.prefix={groups: 2, tokens: 64}' >d.jsonl &&
+  [ "$(grep -c '"prefix":\["p[12]",64\]' d.jsonl)" -eq 200 ]
 verdict $? "sessions, think time and prefixes are written"
+
+"$program" run s.yaml --quiet --requests direct.csv \
+  --set 'workload.generate.session={turns: 3, think: 2 s, input_tokens: 50}' &&
+  "$program" run s.yaml --quiet --requests replayed.csv \
+    --set 'workload={trace: ./c.jsonl, class: chat, replay: closed-loop}' 2>/dev/null &&
+  cmp -s <(cut -d, -f5-6 direct.csv) <(cut -d, -f5-6 replayed.csv) &&
+  [ "$(awk -F, 'NR > 1 && $7 > 0' replayed.csv | wc -l)" -ge 120 ]
+verdict $? "sessions replay as a closed loop and find their earlier turns"
 
 "$program" gen s.yaml --set 'workload={requests: [{arrival: 0 s, input_tokens: 1, output_tokens: 1}]}' >out 2>err
 [ $? -eq 3 ] && [ ! -s out ] && grep -q 'not generated' err

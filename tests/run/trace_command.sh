@@ -73,6 +73,7 @@ litellm-sample.jsonl litellm 21
 otel-sample.json otel 17
 dynamo-sample.jsonl dynamo 20
 map-sample.csv map 23
+servegen-sample-trace.csv servegen 48
 EOF
 
 # Round trips: what both formats hold comes back to the nanosecond.

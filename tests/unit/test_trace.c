@@ -224,7 +224,7 @@ Test(trace, bad_files_are_refused_with_place_and_reason) {
       {"\xff\xfeT", 0, 0, "UTF-16", "Azure CSV"},
       {"hello\n", 1, 1, "\"hello\"", "CSV header"},
       {"a,b,c\r\n1,2,3\n", 1, 1, "\"a,b,c\"", "CSV header"},
-      {"0,1.5,1.1,Gamma,0.8,0.9\n", 0, 0, "ServeGen", "Azure CSV"},
+      {"0,1.5,1.1,Gamma,0.8,0.9\n", 0, 0, "ServeGen", "dataset.json"},
       {"{\n  \"a\": 3\n}\n", 0, 0, "several lines", "one JSON object a line"},
       {"[{\"id\": 1}]\n", 0, 0, "JSON array", "one JSON object a line"},
       {"TIMESTAMP;ContextTokens;GeneratedTokens\n" ROW, 1, 1, "no column TIMESTAMP",
