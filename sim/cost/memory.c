@@ -260,7 +260,9 @@ static ds_status does_not_fit(const ds_run *run, const ds_memory *m, ds_error *e
     ds_error_text(err, " would fit");
     return DS_E_INPUT;
   }
-  ds_error_text(err, "; no tensor_parallel up to 64 would");
+  ds_error_text(err, "; no tensor_parallel up to ");
+  ds_error_int(err, most);
+  ds_error_text(err, " would");
   return DS_E_INPUT;
 }
 

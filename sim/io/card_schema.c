@@ -222,6 +222,8 @@ static const ds_card_field engine_fields[] = {
      "time to launch a kernel outside graphs"},
     {"graphs.kernels_per_layer", DS_FIELD_QUANTITY, DS_DIM_NUMBER,
      offsetof(ds_engine_card, kernels_per_layer), 0, 1000, false, "kernels of a layer outside graphs"},
+    {"skew_within_rank", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, skew_within_rank), 0, 0,
+     false, "the busiest expert sets the pace among the experts of one device too"},
     {"expert_rho", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, expert_rho), 0.1, 1,
      false, "tokens choose experts as T^rho independent ones would; 1 where not given"},
 };

@@ -55,6 +55,8 @@ static const family families[] = {
     {"qwen2_moe", "Qwen2MoeForCausalLM", EXPERTS | QKV_BIAS, 0},
     {"qwen3_moe", "Qwen3MoeForCausalLM", EXPERTS | QK_NORM, 0},
     {"qwen3_next", "Qwen3NextForCausalLM", EXPERTS | QK_NORM | STATES, 4},
+    {"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", EXPERTS | QK_NORM | STATES | NESTED, 4},
+    {"mistral3", "Mistral3ForConditionalGeneration", WINDOW | NESTED, 0},
     {"glm4_moe", "Glm4MoeForCausalLM", EXPERTS | ROUTER_BIAS | QKV_BIAS, 0},
     {"minimax_m2", "MiniMaxM2ForCausalLM", EXPERTS | ROUTER_BIAS | QK_NORM, 0},
     {"gpt_oss", "GptOssForCausalLM", EXPERTS | LINEAR_BIAS | SINKS | ROUTER_BIAS | WINDOW, 2},
@@ -315,7 +317,10 @@ static bool read_dimensions(const ds_node *root, const family *f, ds_model *m, d
       !count(root, "num_key_value_heads|num_kv_heads", multi_query && !new_falcon ? 1 : m->heads,
              &m->kv_heads, d) ||
       !count(root, "intermediate_size|ffn_dim|n_inner|ffn_hidden_size",
-             (f->traits & QUARTER_MLP) ? 4 * m->hidden : 0, &m->ffn, d) ||
+             (f->traits & QUARTER_MLP)                       ? 4 * m->hidden
+             : given(root, "moe_intermediate_size") ? -1
+                                                    : 0,
+             &m->ffn, d) ||
       !count(root, "vocab_size", 0, &m->vocab, d))
     return false;
   if (!given(root, "head_dim") && !(f->traits & LATENT) && m->hidden % m->heads != 0) {

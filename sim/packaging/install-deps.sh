@@ -22,6 +22,10 @@ present() { # kind, then its words
     # shellcheck disable=SC2086 # flags are words; CPPFLAGS and LDFLAGS of people with libraries elsewhere
     "$cc" ${CPPFLAGS:-} ${CFLAGS:-} -o "$tmp/probe" "$tmp/probe.c" ${LDFLAGS:-} "$@" >/dev/null 2>&1
     ;;
+  fuzz)
+    printf 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return p == 0 && n > 0; }\n' >"$tmp/probe.c"
+    clang -fsanitize=fuzzer,address -o "$tmp/probe" "$tmp/probe.c" >/dev/null 2>&1
+    ;;
   esac
 }
 

@@ -111,6 +111,7 @@ typedef struct ds_engine_card {
    * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
   int64_t capture_max, capture_step;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
+  bool skew_within_rank; /* the busiest expert sets the pace among the experts of one device too */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;
 

@@ -36,6 +36,11 @@ if [ "${1:-}" = --update ]; then
   exit 0
 fi
 
+if [ ! -s "$hashes" ]; then
+  echo "not ok - no $hashes; make golden-update writes it"
+  exit 1
+fi
+
 same() { # what is tried, file of hashes
   if diff <(grep -v '^#' $hashes) "$2" >"$2.diff"; then
     echo "ok - $1: $(grep -c . "$2") outputs as committed"

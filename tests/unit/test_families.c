@@ -138,6 +138,19 @@ static const struct {
      "512, 'num_attention_heads': 16, 'num_experts': 512, 'num_experts_per_tok': 10,"
      "'num_hidden_layers': 48, 'num_key_value_heads': 2, 'shared_expert_intermediate_size': 512,"
      "'vocab_size': 151936}"},
+    {"qwen3.5-397b-a17b",
+     "{'architectures': ['Qwen3_5MoeForConditionalGeneration'], 'model_type': 'qwen3_5_moe',"
+     "'text_config': {'full_attention_interval': 4, 'head_dim': 256, 'hidden_size': 4096,"
+     "'linear_conv_kernel_dim': 4, 'linear_key_head_dim': 128, 'linear_num_key_heads': 16,"
+     "'linear_num_value_heads': 64, 'linear_value_head_dim': 128, 'max_position_embeddings': 262144,"
+     "'moe_intermediate_size': 1024, 'num_attention_heads': 32, 'num_experts': 512,"
+     "'num_experts_per_tok': 10, 'num_hidden_layers': 60, 'num_key_value_heads': 2,"
+     "'shared_expert_intermediate_size': 1024, 'vocab_size': 248320}, 'vision_config': {}}"},
+    {"mistral-small-24b",
+     "{'architectures': ['Mistral3ForConditionalGeneration'], 'text_config': {'head_dim': 128,"
+     "'hidden_size': 5120, 'intermediate_size': 32768, 'max_position_embeddings': 32768,"
+     "'num_attention_heads': 32, 'num_hidden_layers': 40, 'num_key_value_heads': 8,"
+     "'sliding_window': null, 'vocab_size': 131072}, 'vision_config': {}}"},
     {"phi-3.5-moe",
      "{'architectures': ['PhiMoEForCausalLM'], 'attention_bias': true, 'hidden_size': 4096,"
      "'intermediate_size': 6400, 'max_position_embeddings': 131072, 'num_attention_heads': 32,"

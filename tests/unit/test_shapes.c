@@ -50,6 +50,7 @@ static void windows_by_hand(bool chunked) {
   ds_diag d = {0};
   cr_assert(ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, &sc, &d), "%s", d.text);
   ds_run run = sc.run;
+  ds_scenario_free(&sc);
   run.model.window = 24;
   run.model.full_layers = 5;
   run.model.chunked = chunked;
@@ -137,6 +138,21 @@ Test(shapes, experts_touched) {
   ds_moe alike = ds_moe_bind(&run, false);
   cr_assert_lt(ds_moe_touched(&alike, 64), ds_moe_touched(&m, 64)); /* tokens that choose alike */
   cr_assert_float_eq(ds_moe_touched(&m, 1), 8, 1e-9);
+}
+
+/* An uneven router makes ranks wait for the busiest; the experts of one device share a kernel. */
+Test(shapes, skew_counts_between_ranks) {
+  ds_run one = run_of("qwen3-30b-a3b", "h100-sxm", "trtllm-2025", DS_FMT_BF16, DS_FMT_BF16, 2), two = one;
+  two.pool.expert_parallel = 2;
+  ds_moe a = ds_moe_bind(&one, false), b = ds_moe_bind(&two, false);
+  cr_assert_eq(a.skew, 0);
+  cr_assert_eq(b.skew, one.pool.hw.moe[DS_MOE_BF16].skew);
+  one.pool.engine.skew_within_rank = true;
+  a = ds_moe_bind(&one, false);
+  cr_assert_eq(a.skew, b.skew);
+  two.pool.redundant_experts = 8;
+  b = ds_moe_bind(&two, false);
+  cr_assert_eq(b.skew, 0);
 }
 
 static double ops_total(const ds_run *run, int64_t seqs, double ctx, int64_t prompt) {
@@ -418,5 +434,60 @@ Test(shapes, drafts_are_verified_in_one_pass) {
     cr_assert_gt(with.weight_bytes, without.weight_bytes);
     cr_assert_gt(with.kv_bytes_per_token, without.kv_bytes_per_token);
     ds_pricer_free(p);
+  }
+}
+
+/* --- what a scenario may say of them --------------------------------------------------------- */
+
+static bool parse(const char *top, const char *pool, ds_scenario *sc, ds_diag *d) {
+  char text[1000];
+  snprintf(text, sizeof text,
+           "scenario: 1\n%s\npools:\n  - {name: main, %s}\nworkload: {requests: [{arrival_ns: 0, "
+           "input_tokens: 1, output_tokens: 1}]}\n",
+           top, pool);
+  ds_data_dirs dirs = {{"."}, 1};
+  memset(d, 0, sizeof *d);
+  return ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, sc, d);
+}
+
+Test(shapes, scenarios_name_them) {
+  ds_scenario sc;
+  ds_diag d;
+  cr_assert(parse("model: deepseek-v3\nweights: nvfp4\nexpert_weights: fp8-block",
+                  "hardware: b200-sxm, data_parallel: 8, expert_parallel: 8, pipeline_parallel: 2, "
+                  "power_cap: 800 W, two_batch_overlap: true, redundant_experts: 32, attention_8bit: true",
+                  &sc, &d),
+            "%s", d.text);
+  const ds_pool *p = &sc.run.pool;
+  cr_assert(p->data_parallel == 8 && p->expert_parallel == 8 && p->pipeline_parallel == 2);
+  cr_assert(p->power_cap_w == 800 && p->two_batch_overlap && p->redundant_experts == 32 && p->attention_8bit);
+  cr_assert(sc.run.weights == DS_FMT_NVFP4 && sc.run.expert_weights == DS_FMT_FP8_BLOCK);
+  ds_scenario_free(&sc);
+  /* as published, which a user may also name by the experts' format; and everything in another one */
+  static const struct {
+    const char *top;
+    ds_format weights, experts;
+  } cases[] = {{"model: gpt-oss-20b", DS_FMT_BF16, DS_FMT_MXFP4},
+               {"model: gpt-oss-20b\nweights: mxfp4", DS_FMT_BF16, DS_FMT_MXFP4},
+               {"model: gpt-oss-20b\nweights: bf16", DS_FMT_BF16, DS_FMT_BF16},
+               {"model: gpt-oss-20b\nexpert_weights: mxfp4-a8", DS_FMT_BF16, DS_FMT_MXFP4_A8},
+               {"model: mixtral-8x7b\nweights: fp8", DS_FMT_FP8, DS_FMT_FP8},
+               {"model: deepseek-r1", DS_FMT_FP8_BLOCK, DS_FMT_FP8_BLOCK}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
+    cr_assert(parse(cases[i].top, "hardware: h100-sxm", &sc, &d), "%s: %s", cases[i].top, d.text);
+    cr_assert(sc.run.weights == cases[i].weights && sc.run.expert_weights == cases[i].experts, "%s",
+              cases[i].top);
+    ds_scenario_free(&sc);
+  }
+  static const struct {
+    const char *pool, *why;
+  } bad[] = {{"hardware: h100-sxm, power_cap: 900 W", "power_cap"},
+             {"hardware: h100-sxm, power_cap: 500", "power_cap"},
+             {"hardware: h100-sxm, data_parallel: 0", "data_parallel is 0"},
+             {"hardware: h100-sxm, two_batch_overlap: 3", "two_batch_overlap"},
+             {"hardware: h100-sxm, redundant_experts: -1", "redundant_experts"}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(bad); i++) {
+    cr_assert(!parse("model: mixtral-8x7b", bad[i].pool, &sc, &d), "%s", bad[i].pool);
+    cr_assert(strstr(d.text, bad[i].why) && d.line > 0, "%s: %s", bad[i].pool, d.text);
   }
 }
