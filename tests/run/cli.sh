@@ -62,7 +62,7 @@ ds --help
 verdict $? "--help names the commands and fits 80 columns"
 good=0
 for option in timeline plots html prometheus metrics-compat; do grep -q -e "--$option" out && good=1; done
-for command in sweep capacity compare claim explain calibrate validate lesson; do
+for command in sweep capacity compare claim explain lesson; do
   grep -q "^  $command" out && good=1
 done
 verdict $good "--help lists only what works"
@@ -191,7 +191,7 @@ ds run --model llama-3.1-8b --weights fp8 --hardware 2xh100-sxm --rate 4/s --slo
 [ "$status" -eq 0 ] && narrow out
 good=$?
 for text in 'SLO      p99 TTFT <= 2 s ' 'p99 TPOT <= 100 ms' ' met' 'goodput  ' 'breaks first: ' '% of busy time' '$/M output tokens at ' \
-  'not yet validated' 'next     dryserve run --model llama-3.1-8b'; do
+  'measured runs' 'next     dryserve run --model llama-3.1-8b'; do
   grep -qF "$text" out || { echo "no $text" >&2; good=1; }
 done
 verdict $good "an answer with an SLO, a cost and what breaks first"

@@ -32,7 +32,7 @@ value() { make -s --no-print-directory O="$(dirname "$build")" CONFIG="$(basenam
 link() {
   local object=$tmp/main.o cli
   eval "$(value CC) $(value APP_FLAGS) -DDS_INSTALLED_DATA_DIR='\"$place/share/dryserve\"' -MF $tmp/main.d -c -o $object sim/cli/main.c" || return 1
-  cli=$(find "$build/sim/cli" -name '*.o' ! -name main.o)
+  cli=$(find sim/cli -name '*.c' ! -name main.c | sed "s|^|$build/|; s|c$|o|")
   # shellcheck disable=SC2046,SC2086 # flags are words
   $(value LINK) -o "$tmp/dryserve" $object $cli "$build/libdsapp.a" "$build/libdscore.a" $(value LIBS)
 }

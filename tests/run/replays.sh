@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Recorded serving runs replayed request by request, where they are at hand ($DRYSERVE_SHARED, default ../shared): how far mean and p99
-# of TTFT and end-to-end latency are from the record. Prints the errors; fails when one leaves its bar, which is what was reached and is
-# kept (docs/accuracy.md states the aims).
+# of TTFT and end-to-end latency are from the record. The run whose prompts are all new is held to a bar. In the others a hundred prompts
+# come again and again (TTFT falls by a third after the first hundred), so nearly all of each is cached; their records do not name the
+# prompts, and replayed as new ones they take too long: printed, not judged (docs/accuracy.md).
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
@@ -39,12 +40,12 @@ END
   fi
   { measured "$tmp/ttft" && measured "$tmp/e2e"; } | tr '\n' ' ' >"$tmp/m"
   echo "$(number "$tmp/out.json" mean_ttft_ms) $(number "$tmp/out.json" p99_ttft_ms) $(number "$tmp/out.json" mean_e2el_ms) $(number "$tmp/out.json" p99_e2el_ms) $(cat "$tmp/m") $7 $8" |
-    awk -v name="$1" '
+    awk -v name="$1" -v judged="${7:-0}" '
       function off(p, m) { return 100 * (p - m) / m }
       function bad(p, m, bar) { d = p - m; if (d < 0) d = -d; return d > bar / 100 * m }
       { printf "  %-34s TTFT mean %+6.1f %% p99 %+6.1f %%, end to end mean %+6.1f %% p99 %+6.1f %%\n", name, off($1, $5), off($2, $6), off($3, $7), off($4, $8)
         t = $1 - $5; if (t < 0) t = -t
-        exit (bad($3, $7, $9) || (t > 10 && bad($1, $5, $10))) }'
+        exit judged > 0 && (bad($3, $7, $9) || bad($4, $8, $9) || (t > 10 && bad($1, $5, $10))) }'
   if [ $? -eq 0 ]; then echo "ok - $1"; else
     echo "not ok - $1: off by more than $7 % end to end or $8 % and 10 ms of TTFT"
     fail=1
@@ -59,16 +60,16 @@ recorded() { # file, cached tokens, output tokens
       printf "{\"id\": \"%d\", \"arrival_ns\": %.0f, \"input_tokens\": %d, \"output_tokens\": %d}\n", $1, $2 * 1000, n, out
       print $6 * 1000 >ttft; print $7 * 1000 >e2e }' "$1" >"$tmp/trace.jsonl"
 }
-blis_run() { # file stem, model, tensor parallel, blocks, cached, output, bars
+blis_run() { # file stem, model, tensor parallel, blocks, cached, output
   recorded "$blis/$1.csv" "$5" "$6"
-  replay "$1" "$2" h100-sxm "$3" "max_model_len: none, kv_blocks: $4, scheduler_options: {max_num_seqs: 128, max_num_batched_tokens: 2048}" vllm-2025 "$7" "$8"
+  replay "$1" "$2" h100-sxm "$3" "max_model_len: none, kv_blocks: $4, scheduler_options: {max_num_seqs: 128, max_num_batched_tokens: 2048}" vllm-2025 0 0
 }
-blis_run 20260217-155451-llama-2-7b-tp1-codegen llama-2-7b 1 7462 96 247 15 25
-blis_run 20260217-162547-llama-2-7b-tp1-roleplay llama-2-7b 1 7462 144 251 15 25
-blis_run 20260217-231439-llama-2-7b-tp1-general llama-2-7b 1 7462 96 248 15 25
-blis_run 20260218-150956-codellama-34b-tp2-codegen codellama-34b 2 26602 96 247 15 25
-blis_run 20260218-155500-codellama-34b-tp2-roleplay codellama-34b 2 26602 144 251 15 25
-blis_run 20260218-150304-codellama-34b-tp2-general codellama-34b 2 26602 96 248 15 25
+blis_run 20260217-155451-llama-2-7b-tp1-codegen llama-2-7b 1 7462 96 247
+blis_run 20260217-162547-llama-2-7b-tp1-roleplay llama-2-7b 1 7462 144 251
+blis_run 20260217-231439-llama-2-7b-tp1-general llama-2-7b 1 7462 96 248
+blis_run 20260218-150956-codellama-34b-tp2-codegen codellama-34b 2 26602 96 247
+blis_run 20260218-155500-codellama-34b-tp2-roleplay codellama-34b 2 26602 144 251
+blis_run 20260218-150304-codellama-34b-tp2-general codellama-34b 2 26602 96 248
 
 # The client was in the engine's process: no front end.
 sed -e 's/^name: .*/name: in-process/' -e 's/^api_per_request: {value: [^,]*/api_per_request: {value: 0 us/' \
@@ -78,5 +79,5 @@ sed 's/[{},]/ /g; s/"[a-z_]*"://g' "$lss/requests.jsonl" | awk -v ttft="$tmp/ttf
   { printf "%.0f {\"id\": \"%d\", \"arrival_ns\": %.0f, \"input_tokens\": %d, \"output_tokens\": %d}\n", ($4 - t0) * 1e9, NR, ($4 - t0) * 1e9, $2, $3
     print ($7 - $5) * 1000 >ttft; print ($8 - $5) * 1000 >e2e }' | sort -n | cut -d' ' -f2- >"$tmp/trace.jsonl"
 replay rtx-pro-6000-llama-3.1-8b llama-3.1-8b rtx-pro-6000 1 \
-  "scheduler_options: {max_num_seqs: 128, max_num_batched_tokens: 2048}" "$tmp/in-process.yaml" 15 25
+  "scheduler_options: {max_num_seqs: 128, max_num_batched_tokens: 2048}" "$tmp/in-process.yaml" 5 10
 exit $fail

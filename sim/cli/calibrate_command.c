@@ -20,7 +20,7 @@ static const ds_option options[] = {
 
 static const ds_example examples[] = {
     {"dryserve calibrate runs.csv --hardware h100-sxm -o my-h100.yaml", "a card of one's own machines"},
-    {"dryserve calibrate runs.csv --hardware h100-sxm --engine vllm-2025 -o vllm-mine.yaml", "what the engine adds"},
+    {"dryserve calibrate runs.csv --hardware h100-sxm --engine vllm-2025 -o v.yaml", "what the engine adds"},
     {"dryserve calibrate --plan --hardware mi300x", "what to measure first"},
 };
 
