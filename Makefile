@@ -79,13 +79,14 @@ TEST_FLAGS = $(BASE_FLAGS) -ffp-contract=off $(POSIX) -pthread -Wno-missing-prot
 pkg_libs = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LIBS = $(eval LIBS := $(call pkg_libs,libfyaml,-lfyaml) $(call pkg_libs,jansson,-ljansson) -lcsv \
   $(call pkg_libs,gsl,-lgsl -lgslcblas) $(call pkg_libs,libcrypto,-lcrypto) $(call pkg_libs,zlib,-lz) \
-  $(call pkg_libs,libzstd,) $(call pkg_libs,sqlite3,) -lm)$(LIBS)
+  $(call pkg_libs,libzstd,-lzstd) -lm)$(LIBS)
 AS_NEEDED := $(if $(filter Darwin,$(shell uname -s)),,-Wl,--as-needed)
 LINK = $(CC) $(OPT_$(CONFIG)) $(CFLAGS) $(LDFLAGS) -pthread $(AS_NEEDED)
 AR ?= ar
 
-Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
+# One short line a step; the whole command with V=1; nothing with -s.
+silent := $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(V),,@$(if $(silent),,printf '  %-5s %s\n' $(1) $(2);))
 jobs = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc 2>/dev/null || echo 2))
 
 # --- what users type -----------------------------------------------------------------------------------------------
@@ -96,6 +97,7 @@ help: ## this list
 .PHONY: quickstart
 quickstart: ## install what is missing, build, and answer a first question
 	@$(PKG)/install-deps.sh build
+	@echo 'dryserve: building'
 	@$(MAKE) $(jobs) --no-print-directory $(if $(V),,-s) all
 	$(PROGRAM) run studies/chat-h200.yaml
 
@@ -113,6 +115,7 @@ lib: $(B)/libdscore.a ## build the pure core as a library, without input and out
 .PHONY: test
 test: ## install what is missing, build, run all quick tests (under a minute)
 	@$(PKG)/install-deps.sh build test
+	@echo 'dryserve: building'
 	@$(MAKE) $(jobs) --no-print-directory $(if $(V),,-s) all tests
 	@$(MAKE) --no-print-directory run-tests
 
@@ -240,6 +243,10 @@ fmt: ## format all C with clang-format
 	clang-format -i $(FORMATTED)
 fmt-check: ## name the files whose format differs
 	@clang-format --dry-run --Werror $(FORMATTED)
+
+.PHONY: new-scheduler
+new-scheduler: ## write sim/sched/NAME.c, a scheduler to fill in: make new-scheduler NAME=my-policy
+	@$(PKG)/new-scheduler.sh '$(NAME)'
 
 .PHONY: golden-update
 golden-update: all ## write hashes of golden outputs and the answers in README.md anew, after a change that is meant to change them

@@ -32,6 +32,9 @@ double ds_pnorm(double a, double b, double p);
 /* Seconds (>= 0) to nanoseconds, to nearest: the one place where a cost is rounded. Inline: the hot loop calls it. */
 static inline int64_t ds_ns_of_s(double seconds) { return (int64_t)(seconds * 1e9 + 0.5); }
 
+/* Blocks of `per` that hold n tokens; a 32-bit division, several times faster than a 64-bit one. */
+static inline uint32_t ds_blocks_of(uint32_t n, uint32_t per) { return (n + per - 1) / per; }
+
 /* ceil(a / b) for a >= 0, b > 0. */
 static inline int64_t ds_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

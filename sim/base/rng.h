@@ -20,6 +20,7 @@ typedef enum ds_purpose {
   DS_PURPOSE_OUTPUT_TOKENS = 3,
   DS_PURPOSE_ORDER = 4,  /* shuffles */
   DS_PURPOSE_CHANCE = 5, /* bootstrap and other statistics */
+  DS_PURPOSE_ACCEPTANCE = 6, /* of drafted tokens */
   DS_PURPOSE_STATE = 16, /* the hidden states of modulated arrivals */
   DS_PURPOSE_USER = 17,  /* when each user starts */
   DS_PURPOSE_SESSION = 18,

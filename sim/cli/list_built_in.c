@@ -187,9 +187,10 @@ void ds_list_formats(ds_outfile *out) {
   }
   ds_out_text(out, "\nNumbers (weights; kv_cache takes the first four)\n");
   static const ds_format order[] = {DS_FMT_BF16,    DS_FMT_FP16, DS_FMT_FP8,   DS_FMT_INT8,
-                                    DS_FMT_INT8_WO, DS_FMT_INT4, DS_FMT_MXFP4, DS_FMT_NVFP4};
+                                    DS_FMT_INT8_WO, DS_FMT_INT4, DS_FMT_MXFP4, DS_FMT_NVFP4,
+                                    DS_FMT_FP8_BLOCK, DS_FMT_FP8_STATIC, DS_FMT_MXFP4_A8};
   for (size_t i = 0; i < LEN(order); ++i)
-    ds_out_printf(out, "  %-8s %.4g bytes a weight, scales included\n", ds_format_name(order[i]),
+    ds_out_printf(out, "  %-10s %.4g bytes a weight, scales included\n", ds_format_name(order[i]),
                   ds_format_weight_bytes(order[i]));
 }
 

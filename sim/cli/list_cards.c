@@ -90,13 +90,13 @@ static const char *brief(double v, ds_dim dim, char *buf, size_t cap) {
 }
 
 static void models(ds_outfile *out, const ds_cards *c) {
-  ds_out_printf(out, "%-18s %10s %7s %7s %12s %9s  %s\n", "model", "parameters", "layers",
-                "kv/head", "KV per token", "context", "weights");
+  ds_out_printf(out, "%-21s %10s %6s %7s %11s %8s  %s\n", "model", "parameters", "layers",
+                "kv/head", "KV a token", "context", "weights");
   for (size_t i = 0; i < c->n; ++i) {
     const ds_model *m = &c->card[i].value.model;
     char kv[48], heads[48];
     snprintf(heads, sizeof heads, "%lld/%lld", (long long)m->kv_heads, (long long)m->heads);
-    ds_out_printf(out, "%-18s %8.1f B %7lld %7s %12s %9lld  %s\n", c->card[i].name,
+    ds_out_printf(out, "%-21s %8.1f B %6lld %7s %11s %8lld  %s\n", c->card[i].name,
                   ds_model_params(m) / 1e9, (long long)m->layers, heads,
                   brief(ds_model_kv_bytes_per_token(m, 2), DS_DIM_BYTES, kv, sizeof kv),
                   (long long)m->max_positions, ds_format_names[m->weights]);
@@ -124,12 +124,12 @@ static void hardware(ds_outfile *out, const ds_cards *c) {
 }
 
 static void engines(ds_outfile *out, const ds_cards *c) {
-  ds_out_printf(out, "%-14s %-8s %9s %9s %12s %11s %9s\n", "engine", "family", "iteration",
+  ds_out_printf(out, "%-16s %-8s %9s %9s %12s %11s %9s\n", "engine", "family", "iteration",
                 "request", "small kernel", "API request", "API token");
   for (size_t i = 0; i < c->n; ++i) {
     const ds_engine_card *e = &c->card[i].value.engine;
     char a[5][48];
-    ds_out_printf(out, "%-14s %-8s %9s %9s %12s %11s %9s\n", c->card[i].name, e->family,
+    ds_out_printf(out, "%-16s %-8s %9s %9s %12s %11s %9s\n", c->card[i].name, e->family,
                   brief(e->per_iteration_s, DS_DIM_TIME, a[0], 48),
                   brief(e->per_request_s, DS_DIM_TIME, a[1], 48),
                   brief(e->small_kernel_s, DS_DIM_TIME, a[2], 48),
@@ -186,6 +186,14 @@ void ds_list_one_card(ds_outfile *out, const ds_cards *c) {
     used +=
         (size_t)snprintf(names + used, sizeof names - used, "%s %s", used > 11 ? "," : "", a->text);
   if (used > 11) ds_list_wrap(out, names, 0, 2);
+  const ds_node *from = ds_node_get(root, "calibrated_on");
+  used = (size_t)snprintf(names, sizeof names, "calibrated on");
+  for (const ds_node *a = from ? from->first : NULL; a && used < sizeof names; a = a->next)
+    used +=
+        (size_t)snprintf(names + used, sizeof names - used, "%s %s", used > 13 ? "," : "", a->text);
+  if (from && used == 13) snprintf(names + used, sizeof names - used, " nothing");
+  if (from) ds_list_wrap(out, names, 0, 2);
+  if (text_of(root, "notes")[0]) ds_list_wrap(out, text_of(root, "notes"), 0, 2);
   ds_out_printf(out, "\n%-32s %-18s %-9s %-7s %s\n", "value", "", "grade", "date", "source");
   for (size_t i = 0; i < s->n_fields; ++i) {
     const ds_node *group, *n = ds_card_value(root, &s->fields[i], &group);
@@ -241,6 +249,11 @@ static json_t *card_json(const ds_card_schema *s, const ds_listed_card *c) {
   for (const ds_node *a = aliases ? aliases->first : NULL; a; a = a->next)
     json_array_append_new(also, json_string(a->text));
   json_object_set_new(o, "aliases", also);
+  const ds_node *fitted = ds_node_get(root, "calibrated_on");
+  json_t *list = fitted ? json_array() : NULL;
+  for (const ds_node *a = fitted ? fitted->first : NULL; a; a = a->next)
+    json_array_append_new(list, json_string(a->text));
+  if (list) json_object_set_new(o, "calibrated_on", list);
   for (size_t i = 0; i < s->n_fields; ++i) {
     const ds_node *group, *n = ds_card_value(root, &s->fields[i], &group);
     if (n) json_object_set_new(values, s->fields[i].path, value_json(&s->fields[i], n, group));

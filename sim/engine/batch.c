@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests between queue, running set and free: KV, counters. */
 #include "engine/lists.h"
+#include "engine/near.h"
 
 #include <string.h>
 
@@ -26,12 +27,6 @@ void ds_prefilling_remove(ds_replica *r, uint32_t slot) {
   memmove(r->prefilling + i, r->prefilling + i + 1, (r->v.n_prefilling - i) * sizeof *r->prefilling);
 }
 
-/* Phase of the iteration in which a request with `computed` tokens at iteration `at` fills its blocks up. */
-static uint32_t block_phase(const ds_sim *s, uint64_t at, uint32_t computed) {
-  uint32_t b = s->block_tokens, c = computed % b;
-  return ((uint32_t)(at % b) + b - c) % b;
-}
-
 ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
@@ -41,7 +36,14 @@ ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {
   q->since_ns = r->v.now_ns;
   r->v.n_decoding++;
   r->ctx_sum += v->prompt_tokens + v->emitted;
-  if (!v->reserved) r->need[block_phase(s, v->since, v->computed)]++;
+  if (DS_UNLIKELY(s->reach > 0)) {
+    ds_near_count(s, r, v->since, (int64_t)v->prompt_tokens + v->emitted, v->since, true);
+  }
+  if (!v->reserved) { /* a new block in every iteration before which its blocks are full */
+    uint32_t ahead = s->block_tokens - v->computed % s->block_tokens; /* iterations until then, 1 to block_tokens */
+    q->need_phase = r->phase + ahead < s->block_tokens ? r->phase + ahead : r->phase + ahead - s->block_tokens;
+    r->need[q->need_phase]++;
+  }
   ds_wheel_put(&r->finish, s->link, slot, v->since + (q->output - v->emitted), r->v.iteration);
   return DS_OK;
 }
@@ -52,8 +54,8 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_slot *q = &s->slot[slot];
   uint32_t gained = (uint32_t)(r->v.iteration - v->since);
   if (!v->reserved) {
-    r->need[block_phase(s, v->since, v->computed)]--;
-    v->blocks = (v->computed + gained + s->block_tokens - 1) / s->block_tokens;
+    r->need[q->need_phase]--;
+    v->blocks = ds_blocks_of(v->computed + gained, s->block_tokens);
   }
   ds_wheel_take(&r->finish, s->link, slot);
   ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)(r->v.now_ns - q->since_ns), v->computed + gained / 2));
@@ -61,6 +63,9 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot) {
   v->emitted += gained;
   v->computed += gained;
   r->ctx_sum -= v->prompt_tokens + v->emitted;
+  if (DS_UNLIKELY(s->reach > 0)) {
+    ds_near_count(s, r, v->since, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, false);
+  }
   q->blame_ns[DS_CAUSE_DECODE_MEMORY] += r->ledger[DS_PART_MEMORY] - q->ledger[DS_PART_MEMORY];
   q->blame_ns[DS_CAUSE_DECODE_COMPUTE] += r->ledger[DS_PART_COMPUTE] - q->ledger[DS_PART_COMPUTE];
   q->blame_ns[DS_CAUSE_COMMUNICATION] += r->ledger[DS_PART_COMM] - q->ledger[DS_PART_COMM];

@@ -207,6 +207,17 @@ ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes
   return DS_OK;
 }
 
+ds_status ds_cache_leave(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t *own) {
+  ds_slot *q = &s->slot[slot];
+  if (q->identity > q->shared) DS_TRY(ds_cache_computed(s, r, slot, s->view[slot].computed));
+  if (s->run.n_tiers > 0) DS_TRY(ds_tiers_keep(s, r, slot));
+  *own = s->view[slot].blocks - q->shared;
+  if (q->shared > 0) DS_TRY(ds_kv_release(&r->kv, q->leaf, &s->alloc));
+  q->shared = 0;
+  q->leaf = DS_KV_ROOT;
+  return DS_OK;
+}
+
 ds_status ds_sim_warm(ds_sim *s, const ds_request *requests, size_t n, ds_error *err) {
   if (s->n_fed > 0 || s->failed) return ds_error_begin(err, DS_E_STATE, "a cache is warmed before requests are fed");
   if (!s->use_index) return DS_OK;

@@ -13,6 +13,7 @@
 /* ---- earliest possible finish ---- */
 
 static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
+  if (s->group > 1) return r->outstanding > 0 ? now_ns + 1 : DS_TIME_NEVER;
   int64_t from = ds_replica_next_ns(s, r);
   if (from == DS_TIME_NEVER) return from;
   uint64_t ended = r->in_flight ? 1 : 0; /* iterations that are over at `from`, beyond r->v.iteration */
@@ -27,6 +28,7 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     uint64_t p = r->pending_least - (uint64_t)(r->pending_least > 0 ? 1 : 0);
     if (p < least) least = p;
   }
+  if (s->speculative && r->v.n_running > 0) least = 0; /* several tokens an iteration */
   if (least == UINT64_MAX) return DS_TIME_NEVER;
   if (least > 1000000) least = 1000000; /* keeps the product small; only makes the bound earlier */
   int64_t t = from + (int64_t)least * s->least_iteration_ns;
@@ -169,6 +171,7 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->scheduled_ns = q->first_token_ns = q->last_token_ns = q->max_gap_ns = q->kv_wait_before = 0;
   q->preempted_ns = -1;
   q->kv_run = DS_KV_NO_RUN;
+  q->verify_steps = 0;
   q->kv_run_full = q->run_order = q->preemptions = q->cached_tokens = 0;
   q->identity = q->shared = q->load_to = 0;
   q->aside_ns = 0;

@@ -36,9 +36,18 @@ ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns) {
   if (gap_ns > q->max_gap_ns) q->max_gap_ns = gap_ns;
   if (s->opt.gaps) {
     DS_TRY(ds_alloc_grow(&s->alloc, (void **)&q->piece, &q->cap_piece, q->n_piece + 1, sizeof *q->piece));
-    q->piece[q->n_piece++] = (ds_piece){0, 0, gap_ns};
+    q->piece[q->n_piece++] = (ds_piece){1, 0, gap_ns};
   }
   return DS_OK;
+}
+
+/* Move the running sums of blame to the result, before they can overflow: each is at most the sum of latencies. */
+void ds_blame_settle(ds_sim *s) {
+  for (int i = 0; i < DS_CAUSE_N; i++) {
+    ds_wide_add(&s->result.blame_ns[i], (uint64_t)s->blame_ns[i]);
+    s->blame_ns[i] = 0;
+  }
+  s->blamed_ns = 0;
 }
 
 static ds_status store_gaps(ds_sim *s, const ds_replica *r, const ds_slot *q, ds_record *rec) {
@@ -47,6 +56,11 @@ static ds_status store_gaps(ds_sim *s, const ds_replica *r, const ds_slot *q, ds
     const ds_piece *p = &q->piece[i];
     size_t n = p->gap_ns >= 0 ? 1 : (size_t)(p->until - p->since);
     DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->gaps_ns, &s->cap_gaps, s->n_gaps + n, sizeof *s->gaps_ns));
+    if (s->speculative) {
+      DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->chunk_tokens, &s->cap_chunk_tokens, s->n_gaps + n,
+                           sizeof *s->chunk_tokens));
+      s->chunk_tokens[s->n_gaps] = (uint32_t)p->since;
+    }
     if (p->gap_ns >= 0) s->gaps_ns[s->n_gaps] = p->gap_ns;
     else memcpy(s->gaps_ns + s->n_gaps, r->gap_log + p->since, n * sizeof *s->gaps_ns);
     s->n_gaps += n;
@@ -99,7 +113,9 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   int64_t finish_ns = end_ns + s->api_token_ns;
   int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
   q->blame_ns[DS_CAUSE_API] = s->api_request_ns + s->api_token_ns;
-  for (int i = 0; i < DS_CAUSE_N; i++) ds_wide_add(&out->blame_ns[i], (uint64_t)q->blame_ns[i]);
+  for (int i = 0; i < DS_CAUSE_N; i++) s->blame_ns[i] += q->blame_ns[i];
+  s->blamed_ns += e2e_ns;
+  if (DS_UNLIKELY(s->blamed_ns > INT64_MAX / 4)) ds_blame_settle(s);
 #ifdef DS_CHECKING
   int64_t sum = 0;
   for (int i = 0; i < DS_CAUSE_N; i++) sum += q->blame_ns[i];

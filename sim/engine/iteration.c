@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Begin one iteration as planned, and end it: tokens come out, requests finish, time is put to its causes. */
 #include "engine/lists.h"
+#include "engine/near.h"
 
 #include <string.h>
 
@@ -26,6 +27,8 @@ static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan)
     if (s->view[slot].phase != DS_PHASE_DECODE || s->slot[slot].last_grant == (uint32_t)r->v.iteration) continue;
     DS_TRY(ds_decode_leave(s, r, slot));
     DS_TRY(ds_prefilling_insert(s, r, slot));
+    uint32_t left = s->slot[slot].output - s->view[slot].emitted;
+    if (left < r->pending_least) r->pending_least = left;
   }
   return DS_OK;
 }
@@ -94,8 +97,15 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     v->reserved = 1;
     whole = g->reserve_tokens > whole ? g->reserve_tokens : whole;
   }
+  if (g->drafts > 0) {
+    if (g->drafts > r->v.drafts || v->emitted == 0 || left != 1) return broken(s, g->slot, "adds drafts where there are none");
+    whole += g->drafts;
+    shape->draft_tokens += g->drafts;
+    shape->draft_rows++;
+  }
   if (g->allocate_tokens > whole) whole = g->allocate_tokens;
-  int64_t more = ds_div_up(whole, s->block_tokens) - v->blocks;
+  int64_t more = (whole <= UINT32_MAX ? (int64_t)ds_blocks_of((uint32_t)whole, s->block_tokens)
+                                      : ds_div_up(whole, s->block_tokens)) - v->blocks;
   if (more > 0) {
     if (more > r->kv.free_blocks) return broken(s, g->slot, "needs more KV blocks than are free");
     ds_kv_take(&r->kv, more);
@@ -106,6 +116,9 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   if (r->grant_decodes[at]) {
     shape->decode_seqs++;
     shape->decode_ctx += (double)(v->prompt_tokens + v->emitted);
+    if (s->reach > 0) {
+      shape->decode_near += (double)ds_attention_near((int64_t)v->prompt_tokens + v->emitted, s->reach, s->reach_chunked);
+    }
     return DS_OK;
   }
   if (q->identity > q->shared) DS_TRY(ds_cache_computed(s, r, g->slot, (uint64_t)v->computed + g->tokens));
@@ -116,19 +129,35 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   shape->prefill_pairs += n * c + n * (n + 1.0) * 0.5;
   shape->prefill_kv_tokens += n + c;
   shape->prefill_tiles += (g->tokens + 127u) / 128u;
+  if (s->reach > 0) {
+    shape->prefill_near_pairs += ds_attention_pairs(n, c, (double)s->reach, s->reach_chunked);
+    shape->prefill_near_kv += ds_attention_kv(n, c, (double)s->reach, s->reach_chunked);
+  }
   return DS_OK;
 }
 
 /* What the decode rows cost alone. */
-static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx) {
+static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx, double near) {
   ds_current *c = &r->cur;
   const ds_decode_price *d = ds_price_decode(s->pricer, rows);
   c->rows = (uint32_t)rows;
-  c->alone_ns = ds_decode_ns(d, ctx);
+  if (DS_UNLIKELY(d->general)) {
+    c->alone_ns = ds_decode_general_ns(d, ctx, near);
+  } else {
+    /* Most iterations are followed by one with the same rows, each a token on: its price is begun here, where nothing
+     * waits for it, because a square root takes as long as a hundred other instructions. */
+    c->alone_ns = c->ahead_rows == rows && c->ahead_ctx == ctx ? c->ahead_ns : ds_decode_ns(d, ctx);
+    if (s->opt.no_lease) {
+      c->ahead_rows = rows;
+      c->ahead_ctx = ctx + (double)rows;
+      c->ahead_ns = ds_decode_ns(d, c->ahead_ctx);
+    }
+  }
   for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = d->fixed_ns[p];
   c->attention_part = d->attention_part;
   r->work.decode_seqs += rows;
   ds_wide_add(&r->work_ctx, (uint64_t)ctx);
+  if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)near);
 }
 
 static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
@@ -141,6 +170,8 @@ static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
   r->work.prefill_pairs += shape->prefill_pairs;
   r->work.prefill_kv_tokens += shape->prefill_kv_tokens;
   r->work.prefill_tiles += shape->prefill_tiles;
+  r->work.prefill_near_pairs += shape->prefill_near_pairs;
+  r->work.prefill_near_kv += shape->prefill_near_kv;
 }
 
 /* Serve the plan's grants; the batch's totals go to *shape. */
@@ -178,6 +209,10 @@ static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
       return broken(s, slot, "preempts a request that is not running");
     }
     DS_TRY(give_way(s, r, slot, plan->swap_out));
+    if (plan->preempt_to_back) {
+      ds_queue_remove(s, r, slot);
+      ds_queue_push_back(s, r, slot);
+    }
   }
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
 }
@@ -196,17 +231,22 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_current *c = &r->cur;
   ds_shape shape;
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
-  double ctx = (double)r->ctx_sum;
+  double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
   c->alone_ns = c->swap_ns = 0;
   if (plan->n_grants > 0) {
-    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx};
+    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx, .decode_near = near};
     DS_TRY(serve_grants(s, r, plan, &shape));
     rows = shape.decode_seqs;
     ctx = shape.decode_ctx;
+    near = shape.decode_near;
   }
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
-  if (rows > 0) price_rows(s, r, rows, ctx);
+  if (plan->n_grants > 0 && shape.draft_tokens > 0) {
+    ds_spec_price(s, r, &shape);
+  } else if (rows > 0) {
+    price_rows(s, r, rows, ctx, near);
+  }
   c->dt_ns = c->alone_ns;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
   if (DS_UNLIKELY(r->swap_blocks > 0)) {
@@ -215,12 +255,14 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     r->swap_blocks = 0;
   }
   c->start_ns = r->v.now_ns;
+  c->wait_ns = 0;
+  if (s->overlap) ds_overlap_begin(s, r, plan);
   c->n_grants = plan->n_grants;
   c->hold_finished = plan->hold_finished;
   c->emit_at_end = plan->emit_at_end;
   r->end_ns = r->v.now_ns + c->dt_ns;
   r->in_flight = true;
-  return s->opt.steps ? ds_log_step(s, r, plan) : DS_OK;
+  return s->opt.steps && s->group == 1 ? ds_log_step(s, r, plan) : DS_OK;
 }
 
 /* floor(a x b / c) without overflow for 0 <= b <= c. */
@@ -264,9 +306,11 @@ static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
     q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += dt_ns;
     return;
   }
-  int64_t others = share(dt_ns - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
+  int64_t wait = c->rows == 0 ? c->wait_ns : 0; /* else it is among alone_ns */
+  int64_t others = share(dt_ns - wait - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
   q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
-  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - others;
+  q->blame_ns[DS_CAUSE_COMMUNICATION] += wait;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - wait - others;
 }
 
 /* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
@@ -288,6 +332,16 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
     r->v.n_held++;
     r->held_blocks += v->blocks;
     r->ctx_sum += v->prompt_tokens + v->emitted;
+    if (s->reach > 0) {
+      ds_near_count(s, r, r->v.iteration, (int64_t)v->prompt_tokens + v->emitted, r->v.iteration, true);
+    }
+  } else if (s->overlap && s->reach == 0 && v->emitted < v->max_tokens) { /* nobody knew: it is in the next iteration already */
+    r->v.n_held++;
+    uint32_t own;
+    DS_TRY(ds_cache_leave(s, r, slot, &own));
+    r->held_blocks += own;
+    r->held_ctx += v->prompt_tokens + v->emitted;
+    r->ctx_sum += v->prompt_tokens + v->emitted;
   } else {
     DS_TRY(ds_cache_give_back(s, r, slot, false));
   }
@@ -302,12 +356,13 @@ static ds_status row_done(ds_sim *s, ds_replica *r, uint32_t slot) {
   return ds_request_finish(s, r, slot, r->v.now_ns);
 }
 
-/* A prompt (or recompute) is complete: it emits one token. */
-static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
+/* A prompt (or recompute) is complete: it emits one token, and with it what was accepted of `drafts` more. */
+static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts) {
   ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   int64_t t = r->v.now_ns;
-  ds_prefilling_remove(r, slot);
+  uint32_t extra = 0;
+  if (drafts > 0) DS_TRY(ds_spec_verify(s, r, slot, drafts, &extra));
   if (q->preempted_ns >= 0) {
     q->blame_ns[DS_CAUSE_PREEMPTED] += t - q->preempted_ns;
     q->preempted_ns = -1;
@@ -317,6 +372,14 @@ static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot) {
   q->last_token_ns = t;
   v->emitted++;
   if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens++;
+  if (extra > 0) {
+    v->emitted += extra;
+    v->computed += extra;
+    if (r->second != NULL && !r->cur.emit_at_end) r->second->tokens += extra;
+    if (s->opt.gaps && q->n_piece > 0) q->piece[q->n_piece - 1].since += extra;
+  }
+  if (s->speculative && v->emitted < q->output) return DS_OK; /* one token to compute, as before */
+  ds_prefilling_remove(r, slot);
   if (v->emitted < q->output) return ds_decode_enter(s, r, slot);
   return row_done(s, r, slot);
 }
@@ -334,7 +397,9 @@ static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_befo
     else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens);
     v->computed += r->plan.grants[i].tokens;
     ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)r->cur.dt_ns, v->computed));
-    if (v->computed == v->prompt_tokens + v->emitted) DS_TRY(emit_after_prefill(s, r, slot));
+    if (v->computed == v->prompt_tokens + v->emitted) {
+      DS_TRY(emit_after_prefill(s, r, slot, r->plan.grants[i].drafts));
+    }
   }
   return DS_OK;
 }
@@ -354,9 +419,10 @@ static ds_status end_finished(ds_sim *s, ds_replica *r) {
 /* The whole static batch is finished: held rows leave, withheld tokens come out. */
 static ds_status end_batch(ds_sim *s, ds_replica *r) {
   if (r->held_blocks > 0) DS_TRY(ds_kv_give(&r->kv, r->held_blocks, &s->alloc));
-  r->held_blocks = 0;
+  r->held_blocks = r->held_ctx = 0;
   r->v.n_held = 0;
   r->ctx_sum = 0;
+  if (s->reach > 0) ds_near_clear(s, r);
   while (r->ended_head != DS_SLOT_NONE) {
     uint32_t slot = r->ended_head;
     ds_slot *q = &s->slot[slot];
@@ -393,7 +459,7 @@ static ds_status count_gaps(ds_sim *s, ds_replica *r) {
 }
 
 /* Everything that an iteration's duration is put to. */
-static ds_status settle(ds_sim *s, ds_replica *r) {
+static DS_ALWAYS_INLINE ds_status settle(ds_sim *s, ds_replica *r) {
   const ds_current *c = &r->cur;
   ds_replica_totals *t = &r->totals;
   if (r->v.now_ns >= r->second_end_ns) DS_TRY(ds_count_second(s, r, r->v.now_ns));
@@ -408,6 +474,7 @@ static ds_status settle(ds_sim *s, ds_replica *r) {
   ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)c->dt_ns, (uint64_t)used));
   if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
   r->ctx_sum += (int64_t)r->v.n_decoding + r->v.n_held;
+  if (DS_UNLIKELY(s->reach > 0)) ds_near_step(s, &r->near, r->v.iteration, r->v.n_decoding + r->v.n_held);
   r->v.iteration++;
   if (++r->phase == s->block_tokens) r->phase = 0;
   return DS_OK;
@@ -418,14 +485,12 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   r->in_flight = false;
   r->plan_due = true;
   if (!r->finish_due) {
-    if (r->cur.n_grants == 0 && r->v.n_prefilling == 0) {
-      DS_TRY(settle(s, r));
-    } else {
-      int64_t before[DS_LEDGER_N];
-      memcpy(before, r->ledger, sizeof before);
-      DS_TRY(settle(s, r));
-      DS_TRY(end_grants(s, r, before));
-    }
+    int64_t before[DS_LEDGER_N];
+    bool prompts = r->cur.n_grants > 0 || r->v.n_prefilling > 0;
+    if (prompts) memcpy(before, r->ledger, sizeof before);
+    DS_TRY(settle(s, r));
+    if (s->overlap) DS_TRY(ds_overlap_drop(s, r));
+    if (prompts) DS_TRY(end_grants(s, r, before));
   }
   r->finish_due = false;
   DS_TRY(end_finished(s, r));

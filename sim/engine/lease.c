@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A decode lease: while a plan of "everyone decodes, nobody enters" holds, iterations differ only in the sum of
  * contexts. They run here without asking the policy, and add up to the same bits as one at a time. */
-#include "engine/replica.h"
+#include "engine/near.h"
 
 /* Durations below this, and no more of them in a row than that, keep every sum of one block in 64 bits:
  * squares 2^(26+26+12), block integrals 2^(26+12) x blocks (so at most 2^25 blocks). */
@@ -18,7 +18,7 @@ typedef struct lease {
   uint32_t emitting; /* rows whose token becomes visible at once: none when a static batch emits at its end */
   /* sums over the iterations run */
   uint64_t n, sum_ns, sum_sq;
-  uint64_t kv_block_ns;
+  uint64_t kv_block_ns, near_sum;
   int64_t longest_ns;
   bool stop_kv;      /* the next iteration lacks blocks: ask the policy */
   bool stop_long;    /* the next iteration is too long for these sums */
@@ -29,21 +29,22 @@ static inline void count_tokens(const ds_replica *r, const lease *l, uint64_t fr
   if (r->second != NULL) r->second->tokens += (to - from) * l->emitting;
 }
 
-/* One block of iterations, up to `most`. p (the overlap exponent) and exact (every gap is kept) are constant where this
- * is inlined. What is rare (a new histogram bucket, a new second, the horizon) is tested by two comparisons. */
+/* One block of iterations, up to `most`. p (the overlap exponent), exact (every gap is kept) and general (layers that
+ * are not plain attention over everything) are constant where this is inlined. What is rare (a new histogram bucket, a new second, the horizon) is tested by two comparisons. */
 static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price,
-                                            uint32_t rows, int64_t p, bool exact) {
-  ds_decode_price local = *price;
-  local.p = p;
+                                            uint32_t rows, int64_t p, bool exact, bool general) {
   const uint32_t *const need = r->need;
   const uint32_t block_tokens = s->block_tokens;
-  const uint64_t most = l->most;
+  uint64_t most = l->most;
   const double step = (double)rows;
   double ctx = (double)l->ctx;
   int64_t t = l->now_ns, dt = 0, free_blocks = l->free_blocks, used = r->kv.total_blocks - free_blocks;
   int64_t t_stop = l->horizon_ns < r->second_end_ns ? l->horizon_ns : r->second_end_ns, d_stop = 0;
   uint32_t phase = l->phase, bucket = 0;
   uint64_t n = 0, sq = 0, kv = 0, bucket_from = 0, second_from = 0;
+  ds_near near = r->near;
+  uint64_t near_sum = 0;
+  const bool bounded = general && s->reach > 0;
   ds_status st = DS_OK;
   while (n < most) {
     int64_t take = need[phase];
@@ -51,7 +52,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
       l->stop_kv = true;
       break;
     }
-    int64_t d = ds_decode_ns(&local, ctx);
+    int64_t d = general ? ds_decode_general_ns(price, ctx, (double)near.sum) : ds_ns_of_s(ds_decode_with_s(price, ctx, p));
     if (d >= d_stop) {
       if (d >= SHORT_NS) {
         l->stop_long = true;
@@ -74,6 +75,12 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
     sq += (uint64_t)d * (uint64_t)d;
     t += d;
     ctx += step;
+    if (bounded) {
+      int64_t before = near.sum;
+      near_sum += (uint64_t)before;
+      ds_near_step(s, &near, r->v.iteration + n, rows);
+      if (near.sum < before) most = n + 1; /* the next one may be shorter: another block */
+    }
     phase = phase + 1 == block_tokens ? 0 : phase + 1;
     n++;
     if (DS_UNLIKELY(t >= t_stop)) {
@@ -98,16 +105,20 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   l->sum_sq = sq;
   l->kv_block_ns = kv;
   l->longest_ns = dt;
+  l->near_sum = near_sum;
+  if (bounded) r->near = near;
   return st;
 }
 
 static ds_status run_exact(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price, uint32_t rows) {
-  return run_block(s, r, l, price, rows, price->p, true);
+  if (DS_UNLIKELY(price->general)) return run_block(s, r, l, price, rows, price->p, true, true);
+  return run_block(s, r, l, price, rows, price->p, true, false);
 }
 static ds_status run_fast(ds_sim *s, ds_replica *r, lease *l, const ds_decode_price *price, uint32_t rows) {
-  if (price->p == 1) return run_block(s, r, l, price, rows, 1, false);
-  if (price->p == 2) return run_block(s, r, l, price, rows, 2, false);
-  return run_block(s, r, l, price, rows, 4, false);
+  if (DS_UNLIKELY(price->general)) return run_block(s, r, l, price, rows, price->p, false, true);
+  if (price->p == 1) return run_block(s, r, l, price, rows, 1, false, false);
+  if (price->p == 2) return run_block(s, r, l, price, rows, 2, false, false);
+  return run_block(s, r, l, price, rows, 4, false, false);
 }
 
 /* The same sums that ds_iteration_end makes, for n iterations at once. */
@@ -136,6 +147,7 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
   r->work.decode_seqs += (int64_t)(l->n * rows);
   uint64_t first_ctx = (uint64_t)l->ctx - l->n * rows;
   ds_wide_add(&r->work_ctx, first_ctx * l->n + rows * (l->n * (l->n - 1) / 2));
+  if (s->reach > 0) ds_wide_add(&r->work_near, l->near_sum);
   if (r->kv.free_blocks > l->free_blocks) ds_kv_take(&r->kv, r->kv.free_blocks - l->free_blocks);
   r->v.iteration += l->n;
   r->phase = l->phase;
@@ -145,15 +157,13 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
   return DS_OK;
 }
 
-ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
+/* Iterations of one batch until somebody is done (then r->v.iteration is `done`), or something else ends the lease. */
+static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64_t done, uint64_t limit, int64_t horizon_ns,
+                           bool *ended) {
   const uint32_t rows = r->v.n_decoding + r->v.n_held;
   const ds_decode_price *price = ds_price_decode(s->pricer, rows);
   const uint64_t cap = s->unlimited || r->kv.total_blocks < MANY_BLOCKS ? BLOCK_ITERATIONS : 64;
-  const uint64_t done = ds_wheel_next(&r->finish, s->link, r->v.iteration);
-  const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
-  r->totals.leases++;
-  r->cur.hold_finished = plan->hold_finished;
-  r->cur.emit_at_end = plan->emit_at_end;
+  *ended = true;
   for (;;) {
     uint64_t most = (done < limit ? done : limit) - r->v.iteration;
     lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
@@ -161,22 +171,39 @@ ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t un
     ds_status st = s->itl.exact ? run_exact(s, r, &l, price, rows) : run_fast(s, r, &l, price, rows);
     DS_TRY(st);
     if (l.n > 0) DS_TRY(settle(s, r, &l, price, rows));
-    if (r->v.iteration == done) break;
-    if (l.stop_kv || r->v.now_ns >= horizon_ns || r->v.iteration == limit) { /* the policy decides who gives way, or who enters */
-      r->plan_due = true;
+    if (r->v.iteration == done) {
+      *ended = false;
       return DS_OK;
     }
-    if (l.stop_long) {
-      if (r->need[r->phase] > r->kv.free_blocks) {
-        r->plan_due = true;
-        return DS_OK;
-      }
-      return ds_iteration_begin(s, r, plan);
+    if (l.stop_kv || r->v.now_ns >= horizon_ns || r->v.iteration == limit || (l.stop_long && r->need[r->phase] > r->kv.free_blocks)) {
+      r->plan_due = true; /* the policy decides who gives way, or who enters */
+      return DS_OK;
     }
+    if (l.stop_long) return ds_iteration_begin(s, r, plan);
   }
-  /* The last iteration finishes somebody, which others must not see before its end. */
-  r->end_ns = r->v.now_ns;
-  r->finish_due = true;
-  r->in_flight = r->end_ns > until_ns;
-  return r->in_flight ? DS_OK : ds_iteration_end(s, r);
+}
+
+/* May the plan go on, now that somebody has finished? */
+static bool goes_on(const ds_sim *s, const ds_replica *r, const ds_plan *plan, int64_t horizon_ns) {
+  return plan->hold_past_finish && r->v.n_queue == 0 && r->v.n_decoding > 0 && r->v.now_ns < horizon_ns &&
+         !s->opt.closed_loop && r->need[r->phase] <= r->kv.free_blocks;
+}
+
+ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
+  const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
+  r->totals.leases++;
+  r->cur.hold_finished = plan->hold_finished;
+  r->cur.emit_at_end = plan->emit_at_end;
+  do {
+    bool ended;
+    DS_TRY(run_batch(s, r, plan, ds_wheel_next(&r->finish, s->link, r->v.iteration), limit, horizon_ns, &ended));
+    if (ended) return DS_OK;
+    /* The last iteration finishes somebody, which others must not see before its end. */
+    r->end_ns = r->v.now_ns;
+    r->finish_due = true;
+    r->in_flight = r->end_ns > until_ns;
+    if (r->in_flight) return DS_OK;
+    DS_TRY(ds_iteration_end(s, r));
+  } while (goes_on(s, r, plan, horizon_ns));
+  return DS_OK;
 }

@@ -92,20 +92,24 @@ static int64_t next_inbox_ns(const ds_replica *r) {
   return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
 }
 
-int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
-  (void)s;
-  if (r->in_flight) return r->end_ns;
+int64_t ds_replica_due_ns(const ds_replica *r) {
   if (r->plan_due) return r->v.now_ns;
   int64_t t = next_inbox_ns(r);
   return t < r->wake_ns ? t : r->wake_ns;
 }
 
+int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
+  if (s->group > 1) return ds_group_next_ns(s, r);
+  return r->in_flight ? r->end_ns : ds_replica_due_ns(r);
+}
+
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */
 static ds_status make_room(ds_sim *s, ds_replica *r) {
+  if (DS_LIKELY((size_t)r->v.n_running + r->v.n_queue + r->v.n_swapped + r->n_made_way <= r->cap_grants)) return DS_OK; /* the last of the four to grow */
   size_t limit = r->v.n_queue;
   if (s->run.pool.max_num_seqs > 0 && limit > (size_t)s->run.pool.max_num_seqs) limit = (size_t)s->run.pool.max_num_seqs;
   size_t need = r->v.n_running + r->v.n_swapped + limit + r->n_made_way;
-  if (DS_LIKELY(need <= r->cap_grants)) return DS_OK; /* the last of the four to grow */
+  if (need <= r->cap_grants) return DS_OK;
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->grant_decodes, &r->cap_grant_decodes, need, sizeof *r->grant_decodes));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.decode, &r->cap_decode, need, sizeof *r->plan.decode));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.preempt, &r->cap_preempt, need, sizeof *r->plan.preempt));
@@ -113,7 +117,8 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
-  p->decode_all = p->hold = p->hold_finished = p->emit_at_end = p->swap_out = false;
+  p->no_overlap = p->preempt_to_back = p->swap_out = false;
+  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = p->emit_at_end = false;
   p->hold_steps = 0;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
   p->wake_ns = DS_TIME_NEVER;
@@ -127,6 +132,8 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.prefilling = r->prefilling;
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
+  r->v.last_end_ns = r->end_ns;
+  if (s->speculative) ds_spec_view(s, r);
   blank(&r->plan);
   if (r->v.prefix_cache) {
     ds_kv_plan(&r->kv);
@@ -144,9 +151,11 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
     return st;
   }
   r->planned_at = r->v.iteration;
-  r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
-  r->kv_wait_since = r->v.now_ns;
-  r->kv_blocked = r->plan.blocked == DS_BLOCKED_KV;
+  if (r->kv_blocked || r->plan.blocked == DS_BLOCKED_KV) {
+    r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
+    r->kv_wait_since = r->v.now_ns;
+    r->kv_blocked = r->plan.blocked == DS_BLOCKED_KV;
+  }
   return DS_OK;
 }
 
@@ -173,7 +182,9 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
     }
     DS_TRY(ds_iteration_begin(s, r, plan));
-    if (r->in_flight) return DS_OK;
+    if (r->in_flight) { /* if nobody can see anything before its end, end it at once */
+      return r->end_ns <= until_ns && !s->opt.closed_loop && s->group == 1 ? ds_iteration_end(s, r) : DS_OK;
+    }
     if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more. Fewer run each time, so this ends */
     r->n_made_way += plan->n_preempt;
   }
@@ -204,7 +215,15 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   return plan_now(s, r, until_ns);
 }
 
+/* A rank of a group, at an instant at which none of its group runs. */
+ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns) {
+  r->v.now_ns = t_ns;
+  deliver(s, r, t_ns);
+  return plan_now(s, r, until_ns);
+}
+
 ds_status ds_replica_advance(ds_sim *s, ds_replica *r, int64_t until_ns) {
+  if (s->group > 1) return ds_group_advance(s, r, until_ns);
   bool did = true;
   while (s->events_left > 0) {
     DS_TRY(one_event(s, r, until_ns, &did));

@@ -19,7 +19,7 @@ enum { DS_LEDGER_OTHERS = DS_PART_N, DS_LEDGER_TRANSFER, DS_LEDGER_N };
 
 /* A stretch of contiguous decoding, or one odd gap: only kept when every gap was asked for. */
 typedef struct ds_piece {
-  uint64_t since, until;
+  uint64_t since, until; /* of an odd gap: since is the tokens that came out at its end */
   int64_t gap_ns; /* >= 0: one gap of this length instead of a stretch */
 } ds_piece;
 
@@ -42,6 +42,8 @@ typedef struct ds_slot {
   uint32_t output;        /* true output tokens */
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
+  uint32_t verify_steps;  /* speculation: so far */
+  uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -66,11 +68,20 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
+  int64_t ahead_rows, ahead_ns; /* the price of rows at a context, worked out ahead */
+  double ahead_ctx;
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
+  int64_t wait_ns;            /* of dt_ns: for other ranks of a group in lockstep */
   bool hold_finished, emit_at_end;
 } ds_current;
+
+typedef struct ds_near { /* near.h */
+  int64_t sum;      /* over the decode rows: what they will read within reach in the next iteration */
+  uint32_t growing; /* rows whose part of it grows by one */
+  uint32_t *ring;   /* by iteration modulo the reach; NULL when the model has no layers of bounded reach */
+} ds_near;
 
 typedef struct ds_replica {
   uint32_t index;
@@ -86,6 +97,7 @@ typedef struct ds_replica {
   uint32_t phase;        /* iteration modulo block_tokens */
   uint32_t *need;        /* by phase: decoding requests that need a new block */
   int64_t ctx_sum;       /* KV tokens that the decode rows will read in the next iteration */
+  ds_near near;
   ds_kv_pool kv;
   ds_wheel finish;       /* of decoding requests, by the iteration at which they are done */
   uint32_t *prefilling;  /* slots in running order */
@@ -99,6 +111,7 @@ typedef struct ds_replica {
   size_t inbox_head, n_inbox, cap_inbox;
   /* static batching: rows that are finished but still in the batch, and those that wait for its end to emit */
   int64_t held_blocks;
+  int64_t held_ctx;      /* asynchronous scheduling: KV tokens of the rows that are kept by mistake, when they were */
   uint32_t ended_head;
   /* blame */
   int64_t ledger[DS_LEDGER_N];
@@ -113,7 +126,7 @@ typedef struct ds_replica {
   size_t cap_gap_log;
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
-  ds_wide work_ctx;
+  ds_wide work_ctx, work_near;
   int64_t loading_blocks; /* that loads under way will bring */
   uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
@@ -145,11 +158,16 @@ struct ds_sim {
   bool ranked;           /* the queue is in the policy's order */
   int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
   double swap_block_s;
+  int64_t reach;         /* of layers that read the nearest tokens only; 0: none */
+  bool reach_chunked;
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
+  bool speculative;
+  bool overlap;          /* the next iteration is planned while one runs */
+  int64_t host_step_ns, host_request_ns; /* what that hides, per iteration and per row */
   ds_replica *replica;
-  size_t n_replicas;
+  size_t n_replicas, group; /* ranks count as replicas; group of them go in lockstep */
   void *route_state;
   uint32_t *outstanding, *tournament;
   ds_heap due;           /* key: earliest time at which a replica's outstanding count may fall; id: replica */
@@ -191,6 +209,9 @@ struct ds_sim {
   size_t cap_records;
   int64_t *gaps_ns;
   size_t n_gaps, cap_gaps;
+  uint32_t *chunk_tokens; /* beside gaps_ns, with speculation */
+  size_t cap_chunk_tokens;
+  int64_t blame_ns[DS_CAUSE_N], blamed_ns; /* of requests finished since the last ds_blame_settle */
   ds_gaps itl;
   ds_seconds seconds;
   ds_result result;
@@ -228,6 +249,7 @@ ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t to
 void ds_cache_count(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_cache_computed(ds_sim *s, ds_replica *r, uint32_t slot, uint64_t tokens); /* so many tokens have KV now */
 ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes_back);
+ds_status ds_cache_leave(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t *own); /* the path only; own: what it still holds */
 /* tier.c: memory behind the replica's own */
 ds_status ds_tiers_init(ds_sim *s, ds_error *err);
 void ds_tiers_free(ds_sim *s);
@@ -237,8 +259,21 @@ ds_status ds_tiers_loaded(ds_sim *s, ds_replica *r, uint32_t slot);
 #ifdef DS_CHECKING
 void ds_cache_check(const ds_sim *s, const ds_replica *r);
 #endif
+int64_t ds_replica_due_ns(const ds_replica *r); /* of one that is not in flight: when it may plan next */
+ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns);
+/* lockstep.c: ranks that begin and end iterations together */
+ds_status ds_group_advance(ds_sim *s, const ds_replica *rank, int64_t until_ns);
+int64_t ds_group_next_ns(const ds_sim *s, const ds_replica *rank);
+/* overlap.c: asynchronous scheduling */
+void ds_overlap_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
+ds_status ds_overlap_drop(ds_sim *s, ds_replica *r);
+/* speculate.c: drafts */
+void ds_spec_view(const ds_sim *s, ds_replica *r);
+void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape); /* decode rows of an iteration with drafts */
+ds_status ds_spec_verify(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts, uint32_t *extra);
 /* finish.c: results */
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns);
+void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 /* dispatch.c: arrivals, and which replicas must catch up for them */

@@ -43,6 +43,11 @@ typedef struct ds_tier_totals {
   uint64_t recomputed_blocks; /* there, but computed again because that was faster */
   int64_t load_ns;
 } ds_tier_totals;
+/* Speculative decoding. A draft is one proposal of a request in one iteration, of one or more tokens. */
+typedef struct ds_spec_totals {
+  uint64_t drafts, draft_tokens, accepted_tokens;
+  uint64_t accepted_at[DS_DRAFTS_MAX]; /* by position: proposals that were accepted up to here */
+} ds_spec_totals;
 
 typedef struct ds_replica_totals {
   uint64_t iterations, decode_iterations, leased_iterations, leases;
@@ -58,6 +63,8 @@ typedef struct ds_replica_totals {
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
+  ds_spec_totals speculation;
+  uint64_t wasted_decode_slots; /* asynchronous scheduling: rows that ran once more for nothing */
 } ds_replica_totals;
 
 typedef struct ds_result {
@@ -73,11 +80,14 @@ typedef struct ds_result {
   const uint32_t *outputs;  /* output tokens; TPOT = (e2e - ttft) / (outputs - 1) */
   const ds_record *records; /* NULL unless asked for */
   const int64_t *gaps_ns;   /* NULL unless asked for */
+  const uint32_t *chunk_tokens; /* tokens that came out at the end of each of those gaps; NULL: always one */
   const ds_gaps *itl;       /* inter-token gaps of all requests */
   const ds_seconds *seconds; /* per-second counters */
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
   uint64_t identified; /* requests that said what their tokens are, so that they may share */
+  ds_spec_totals speculation;
+  uint64_t wasted_decode_slots;
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;

@@ -38,7 +38,7 @@ typedef struct ds_req_view {
   uint32_t computed;       /* tokens whose KV is resident */
   uint32_t blocks;         /* KV blocks held; PHASE_SWAPPED: in host memory */
   int32_t priority;        /* lower first */
-  uint32_t tenant;         /* whose request it is, numbered; 0 where the trace names nobody */
+  uint32_t tenant;         /* whose request it is: any number; 0 where the trace names nobody */
   uint32_t true_output;    /* 0 unless the policy declares an oracle */
   uint32_t next, prev;     /* neighbours in the queue, the swapped or the running list; DS_SLOT_NONE at the ends */
   uint8_t phase;           /* ds_phase */
@@ -62,8 +62,12 @@ typedef struct ds_sched_view {
   int64_t free_blocks, total_blocks;
   uint32_t block_tokens;
   int64_t decode_blocks;       /* new blocks that one token for every decoding request takes now */
+  int64_t last_end_ns;         /* when the last iteration ended: earlier than now after an idle time */
   uint64_t iteration;          /* of this replica: decoding requests' counters advance with it */
   const void *config;          /* the policy's own options */
+  /* Speculation: drafts that every request which has begun its output may add to its grant now, and the further tokens
+   * for which it takes KV beyond them (with any grant but the one that admits it). Such requests stay in PHASE_PREFILL. */
+  uint32_t drafts, lookahead;
   bool prefix_cache;
   /* Tokens of a waiting request that the prefix cache will still hold, whole blocks, at most known - 1, once the
    * grants of `so_far` have taken their cached tokens back and `new_blocks` other blocks have been handed out. */
@@ -83,6 +87,7 @@ typedef struct ds_grant {
   uint32_t tokens;         /* prefill tokens; a waiting request is admitted by this, a swapped one comes back */
   uint32_t cached_tokens;  /* of its known tokens, found in the prefix cache: computed starts there */
   int64_t reserve_tokens;  /* > 0: hold KV for that many tokens from admission to finish; 0: grow block by block */
+  uint32_t drafts;         /* speculation: tokens verified beside the one of a request that decodes */
   int64_t allocate_tokens; /* take the blocks of that many tokens now, and grow beyond them block by block */
 } ds_grant;
 
@@ -93,18 +98,26 @@ typedef struct ds_plan {
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
   uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
+  bool hold_past_finish; /* with hold: a finish changes nothing either, as long as the queue is empty */
   uint32_t n_grants, n_decode, n_preempt;
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;
   uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
+  bool preempt_to_back; /* ... each to the back of the queue instead */
   bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   bool hold_finished;   /* rows that finish stay in the batch until all are finished */
+  bool no_overlap;      /* asynchronous scheduling: the host's time of this iteration is not hidden */
   bool emit_at_end;     /* tokens become visible when the whole batch is finished */
   int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
   ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
 } ds_plan;
 
+/* Running, and one token from its next output: what a policy of phases calls a decode. */
+static inline bool ds_view_decodes(const ds_req_view *r) {
+  return r->phase == DS_PHASE_DECODE ||
+         (r->phase == DS_PHASE_PREFILL && r->emitted > 0 && r->prompt_tokens + r->emitted - r->computed == 1);
+}
 /* Output tokens so far; tokens that exist (prompt and emitted); tokens with KV; blocks held. */
 static inline uint32_t ds_view_emitted(const ds_sched_view *v, uint32_t slot) {
   const ds_req_view *r = &v->req[slot];
@@ -133,6 +146,7 @@ typedef struct ds_sched_ops {
   const ds_param *params;
   size_t n_params, config_bytes, state_bytes;
   bool oracle;             /* sees true output lengths */
+  bool speculates;         /* plans drafts */
   bool reserves;           /* KV cannot run out after admission */
   const char *engine;      /* engine card (or family) that it runs with when the scenario names none */
   /* Once per replica, on zeroed state; optional. May complain about options that do not go together. */
@@ -143,6 +157,8 @@ typedef struct ds_sched_ops {
   void (*on_arrival)(void *state, const ds_req_view *r); /* optional */
   ds_status (*plan)(void *state, const ds_sched_view *v, ds_plan *out);
   void (*on_finish)(void *state, const ds_req_view *r);  /* optional */
+  /* Does it plan the next iteration while one runs? Optional; not with speculation. */
+  bool (*overlaps)(const void *config);
   /* The queue in an order of the policy's own, smallest first, ties by arrival, instead of first come first served
    * with the preempted in front. The number may not change while a request waits. Optional; `ranked` says whether the
    * options ask for it (NULL: always). */

@@ -9,11 +9,20 @@ static ds_status bind_times(ds_sim *s) {
   bool real = run->cost_tier == DS_COST_ROOFLINE;
   s->api_request_ns = real ? ds_ns_of_s(run->pool.engine.api_per_request_s) : 0;
   s->api_token_ns = real ? ds_ns_of_s(run->pool.engine.api_per_token_s) : 0;
-  ds_shape one = {.prefill_tokens = 1, .prefill_chunks = 1, .prefill_pairs = 1, .prefill_kv_tokens = 1, .prefill_tiles = 1};
+  if (s->overlap) {
+    bool device_waits = !run->pool.engine.async_scheduling; /* else the card has it hidden already */
+    bool linear = run->cost_tier == DS_COST_LINEAR;
+    s->host_step_ns = ds_ns_of_s(linear ? run->linear.scheduling_s : real && device_waits ? run->pool.engine.per_iteration_s : 0);
+    s->host_request_ns = real && device_waits ? ds_ns_of_s(run->pool.engine.per_request_s) : 0;
+  }
+  ds_shape one = {.prefill_tokens = 1, .prefill_chunks = 1, .prefill_pairs = 1, .prefill_kv_tokens = 1, .prefill_tiles = 1,
+                  .prefill_near_pairs = 1, .prefill_near_kv = 1};
   ds_mixed_price m;
   ds_price_mixed(s->pricer, &one, &m);
-  int64_t d = ds_decode_ns(ds_price_decode(s->pricer, 1), 1.0);
-  s->least_iteration_ns = (d < m.total_ns ? d : m.total_ns) / 2; /* half: no rounding may break the bound */
+  const ds_decode_price *price = ds_price_decode(s->pricer, 1);
+  int64_t d = price->general ? ds_decode_general_ns(price, 1.0, 1.0) : ds_decode_ns(price, 1.0);
+  int64_t least = (d < m.total_ns ? d : m.total_ns) - s->host_step_ns - s->host_request_ns;
+  s->least_iteration_ns = (least > 0 ? least : 0) / 2; /* half: no rounding may break the bound */
   return DS_OK;
 }
 
@@ -37,6 +46,10 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->pending_least = UINT32_MAX;
   r->need = ds_alloc_zeroed(&s->alloc, s->block_tokens, sizeof *r->need);
   if (r->need == NULL) return DS_E_NOMEM;
+  if (s->reach > 0) {
+    r->near.ring = ds_alloc_zeroed(&s->alloc, (size_t)s->reach, sizeof *r->near.ring);
+    if (r->near.ring == NULL) return DS_E_NOMEM;
+  }
   r->cap_inbox = 64;
   r->inbox = ds_alloc_zeroed(&s->alloc, r->cap_inbox, sizeof *r->inbox);
   if (r->inbox == NULL) return DS_E_NOMEM;
@@ -74,12 +87,32 @@ static ds_status init(ds_sim *s, ds_error *err) {
   int64_t tokens = pool->max_num_batched_tokens > 0 ? pool->max_num_batched_tokens : 8192;
   int64_t seqs = pool->max_num_seqs > 0 ? pool->max_num_seqs : 256;
   DS_TRY(ds_pricer_new(&s->run, tokens, seqs, &s->alloc, &s->pricer, err));
+  s->overlap = s->sched->overlaps != NULL && s->sched->overlaps(pool->scheduler_config.bytes);
+  /* Experts are shared by all groups of a replica, which go in lockstep for them; groups of a dense model do not meet. */
+  bool meet = s->run.cost_tier == DS_COST_LINEAR || s->run.model.experts > 0;
+  s->group = meet && !(pool->hw.dataflow.layer_s > 0) ? (size_t)pool->data_parallel : 1;
+  if (s->overlap || s->group > 1) s->opt.no_lease = true;
+  if (s->overlap && pool->speculative.method != DS_DRAFT_NONE) {
+    return ds_error_begin(err, DS_E_INPUT, "pools.speculative: asynchronous scheduling of drafts is not modelled");
+  }
   DS_TRY(bind_times(s));
+  if (s->run.cost_tier != DS_COST_LINEAR) s->reach = ds_model_reach(&s->run.model);
+  s->reach_chunked = s->run.model.chunked;
 
+  s->speculative = pool->speculative.method != DS_DRAFT_NONE;
+  if (s->speculative && !s->sched->speculates) {
+    ds_error_begin(err, DS_E_INPUT, "pools.");
+    ds_error_text(err, pool->name[0] != '\0' ? pool->name : "main");
+    ds_error_text(err, ".speculative: scheduler ");
+    ds_error_text(err, s->sched->name);
+    ds_error_text(err, " does not plan drafts");
+    return DS_E_INPUT;
+  }
   s->track_gap = s->opt.max_gap || s->opt.records || s->run.slo.request.itl_ns > 0;
   const ds_slo_request *limit = &s->run.slo.request;
   s->has_slo = limit->ttft_ns > 0 || limit->tpot_ns > 0 || limit->itl_ns > 0 || limit->e2e_ns > 0;
-  s->n_replicas = (size_t)pool->replicas;
+  /* Every attention group of a replica schedules for itself, like a replica. */
+  s->n_replicas = (size_t)(pool->replicas * (pool->hw.dataflow.layer_s > 0 ? 1 : pool->data_parallel));
   s->replica = ds_alloc_zeroed(&s->alloc, s->n_replicas, sizeof *s->replica);
   s->totals = ds_alloc_zeroed(&s->alloc, s->n_replicas, sizeof *s->totals);
   s->outstanding = ds_alloc_zeroed(&s->alloc, s->n_replicas, sizeof *s->outstanding);
@@ -136,6 +169,7 @@ void ds_sim_free(ds_sim *s) {
   for (size_t i = 0; s->replica != NULL && i < s->n_replicas; i++) {
     ds_replica *r = &s->replica[i];
     ds_alloc_free(&a, r->need, s->block_tokens, sizeof *r->need);
+    ds_alloc_free(&a, r->near.ring, (size_t)s->reach, sizeof *r->near.ring);
     ds_kv_free(&r->kv, &a);
     ds_alloc_free(&a, r->prefilling, r->cap_prefilling, sizeof *r->prefilling);
     ds_alloc_free(&a, r->plan.grants, r->cap_grants, sizeof *r->plan.grants);
@@ -174,6 +208,7 @@ void ds_sim_free(ds_sim *s) {
   ds_alloc_free(&a, s->outputs, s->cap_outputs, sizeof *s->outputs);
   ds_alloc_free(&a, s->records, s->cap_records, sizeof *s->records);
   ds_alloc_free(&a, s->gaps_ns, s->cap_gaps, sizeof *s->gaps_ns);
+  ds_alloc_free(&a, s->chunk_tokens, s->cap_chunk_tokens, sizeof *s->chunk_tokens);
   ds_alloc_free(&a, s->itl.bucket, DS_GAPS_BUCKETS, sizeof *s->itl.bucket);
   ds_alloc_free(&a, s->itl.run, s->itl.cap_run, sizeof *s->itl.run);
   ds_seconds_free(&s->seconds, &a);
@@ -202,7 +237,9 @@ static ds_status check_request(const ds_sim *s, const ds_request *r, uint64_t in
   if (pool->max_model_len > 0 && whole > pool->max_model_len) {
     return refuse(err, index, "a request of ", whole, " tokens (input and output) exceeds max_model_len ", pool->max_model_len);
   }
-  int64_t blocks = ds_div_up(whole - 1, s->block_tokens);
+  int64_t most = whole - 1;
+  if (s->speculative) most += pool->speculative.tokens + pool->speculative.lookahead; /* of its last verify step */
+  int64_t blocks = ds_div_up(most, s->block_tokens);
   if (!s->unlimited && blocks > s->total_blocks) {
     return refuse(err, index, "a request needs ", blocks, " KV blocks, more than the whole pool of ", s->total_blocks);
   }
@@ -302,6 +339,7 @@ static void finalise(ds_sim *s) {
     t->last_end_ns = r->v.now_ns;
     memcpy(t->part_ns, r->ledger, sizeof t->part_ns);
     r->work.decode_ctx = ds_wide_double(r->work_ctx);
+    r->work.decode_near = ds_wide_double(r->work_near);
     ds_shape none = {0};
     double once_flops = 0.0, once_bytes = 0.0;
     ds_price_work(s->pricer, &none, &once_flops, &once_bytes);
@@ -311,7 +349,14 @@ static void finalise(ds_sim *s) {
     out->decode_iterations += t->decode_iterations;
     out->leased_iterations += t->leased_iterations;
     out->recomputed_tokens += t->recomputed_tokens;
+    out->wasted_decode_slots += t->wasted_decode_slots;
+    ds_spec_totals *all = &out->speculation;
+    all->drafts += t->speculation.drafts;
+    all->draft_tokens += t->speculation.draft_tokens;
+    all->accepted_tokens += t->speculation.accepted_tokens;
+    for (int k = 0; k < DS_DRAFTS_MAX; k++) all->accepted_at[k] += t->speculation.accepted_at[k];
   }
+  ds_blame_settle(s);
   out->submitted = s->n_fed;
   out->n = (size_t)s->n_fed;
   out->first_arrival_ns = s->start_ns;
@@ -322,6 +367,7 @@ static void finalise(ds_sim *s) {
   out->arrival_ns = s->opt.closed_loop ? s->arrival_ns : NULL;
   out->records = s->opt.records ? s->records : NULL;
   out->gaps_ns = s->opt.gaps ? s->gaps_ns : NULL;
+  out->chunk_tokens = s->opt.gaps && s->speculative ? s->chunk_tokens : NULL;
   out->itl = &s->itl;
   out->seconds = &s->seconds;
   out->n_replicas = s->n_replicas;

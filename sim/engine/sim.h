@@ -23,7 +23,7 @@ typedef struct ds_request {
   const ds_span *spans; /* what its tokens are (kv/span.h); NULL: its own. Read by ds_sim_feed, which copies them */
   uint32_t n_spans;
   uint32_t span_tokens; /* how many of its first tokens they speak for: at most input + output; 0: as many as they hold */
-  uint32_t tenant;  /* numbered from 1 in order of appearance; 0: nobody is named */
+  uint32_t tenant;  /* a number that tells tenants apart; 0: nobody is named */
 } ds_request;
 
 typedef struct ds_sim_options {

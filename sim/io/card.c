@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "io/card.h"
+#include "spec/arith.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ static size_t allowed_keys(const ds_card_schema *s, const char *prefix, char (*r
   return n;
 }
 
-#define MAX_KEYS 48
+#define MAX_KEYS 64
 
 /* prefix: place in the schema; shown: the same for messages. extra: further keys of this mapping.
  */
@@ -201,9 +202,17 @@ bool ds_card_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_MODEL];
   if (ds_is_config_json(doc->root)) return ds_config_json_model(doc, out, d);
   memset(out, 0, sizeof *out);
-  return check_keys(s, doc->root, "", "", s->texts, s->n_texts, d) &&
-         read_name(doc->root, "name", out->name, sizeof out->name, true, d) &&
-         read_fields(DS_CARD_MODEL, doc->root, "", true, out, d);
+  if (!check_keys(s, doc->root, "", "", s->texts, s->n_texts, d) ||
+      !read_name(doc->root, "name", out->name, sizeof out->name, true, d) ||
+      !read_fields(DS_CARD_MODEL, doc->root, "", true, out, d))
+    return false;
+  if (!ds_node_get(doc->root, "expert_weights")) out->expert_weights = out->weights;
+  if (out->ffn > 0 || (out->layers > 0 && ds_model_moe_layers(out) == out->layers)) return true;
+  const ds_node *dimensions = ds_node_get(doc->root, "dimensions");
+  ds_complain(d, dimensions ? dimensions : doc->root,
+              "dimensions.ffn is missing (inner width of the feed-forward layer)");
+  ds_diag_expected(d, "ffn, unless every layer is a mixture of experts");
+  return false;
 }
 
 bool ds_card_engine(const ds_doc *doc, ds_engine_card *out, ds_diag *d) {
@@ -233,11 +242,28 @@ static bool read_grade(const ds_node *root, ds_grade *out, ds_diag *d) {
   return true;
 }
 
+static bool is_estimated(const ds_node *root, const char *group) {
+  const ds_node *n = ds_node_get(ds_node_get(ds_node_get(root, "efficiencies"), group), "grade");
+  return !n || n->kind != DS_NODE_SCALAR || strcmp(n->text, "estimate") == 0;
+}
+
+static void read_estimated(const ds_node *root, ds_hw *hw) {
+  for (int g = 0; g < DS_GEMM_GROUPS; ++g)
+    hw->gemm_estimated[g] = is_estimated(root, ds_gemm_group_name((ds_gemm_group)g));
+  for (int g = 0; g < DS_MOE_GROUPS; ++g)
+    hw->moe_estimated[g] = is_estimated(root, ds_moe_group_name((ds_moe_group)g));
+  hw->decode_kv8_estimated = is_estimated(root, "attn_decode_kv8");
+  hw->latent_estimated[0] = is_estimated(root, "mla_decode_kv16");
+  hw->latent_estimated[1] = is_estimated(root, "mla_decode_kv8");
+  hw->exchange_estimated = is_estimated(root, "dispatch_low");
+}
+
 static bool check_exponents(const ds_node *root, const char *shown, ds_diag *d) {
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_HARDWARE];
   for (size_t i = 0; i < s->n_fields; ++i) {
     const char *path = s->fields[i].path;
-    if (strncmp(path, "efficiencies.attn_decode", 24) != 0 ||
+    if ((strncmp(path, "efficiencies.attn_decode", 24) != 0 &&
+         strncmp(path, "efficiencies.mla_decode", 23) != 0) ||
         strcmp(path + strlen(path) - 2, ".p") != 0)
       continue;
     const ds_node *n = ds_card_value(root, &s->fields[i], NULL);
@@ -279,6 +305,7 @@ bool ds_card_hardware(const ds_doc *doc, ds_hw *out, ds_diag *d) {
       !read_fields(DS_CARD_HARDWARE, doc->root, "", true, out, d) ||
       !check_exponents(doc->root, "", d) || !read_grade(doc->root, &out->grade, d))
     return false;
+  read_estimated(doc->root, out);
   derive(out, doc->root);
   return true;
 }

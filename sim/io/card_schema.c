@@ -6,7 +6,8 @@
 #include "io/card.h"
 
 const char *const ds_format_names[DS_FMT_N] = {"bf16",    "fp16", "fp8",   "int8",
-                                               "int8-wo", "int4", "mxfp4", "nvfp4"};
+                                               "int8-wo", "int4", "mxfp4", "nvfp4",
+                                               "fp8-block", "fp8-static", "mxfp4-a8"};
 
 #define INTEGER(path, member, least, need, help)                                                   \
   {                                                                                                \
@@ -22,7 +23,7 @@ static const ds_card_field model_fields[] = {
     INTEGER("dimensions.heads", heads, 1, true, "query heads"),
     INTEGER("dimensions.kv_heads", kv_heads, 1, true, "key/value heads"),
     INTEGER("dimensions.head_dim", head_dim, 1, true, "width of a head"),
-    INTEGER("dimensions.ffn", ffn, 1, true, "inner width of the feed-forward layer"),
+    INTEGER("dimensions.ffn", ffn, 1, false, "inner width of the feed-forward layer, where layers have one"),
     INTEGER("dimensions.mlp_matrices", mlp_matrices, 2, true, "3 gated (SwiGLU), 2 plain"),
     INTEGER("dimensions.vocab", vocab, 1, true, "tokens in the vocabulary"),
     INTEGER("dimensions.max_positions", max_positions, 1, false,
@@ -30,6 +31,47 @@ static const ds_card_field model_fields[] = {
     FLAG("dimensions.tied_embeddings", tied_embeddings, "output layer shares the input embedding"),
     FLAG("dimensions.qkv_bias", qkv_bias, "query, key and value projections have biases"),
     FLAG("dimensions.qk_norm", qk_norm, "queries and keys are normalised"),
+    FLAG("dimensions.linear_bias", linear_bias, "all projections have biases"),
+    FLAG("dimensions.norm_bias", norm_bias, "norms have a gain and a bias (LayerNorm)"),
+    FLAG("dimensions.parallel_block", parallel_block,
+         "attention and feed-forward run side by side on one input"),
+    FLAG("dimensions.attention_sinks", attention_sinks, "a learned value per head (sinks)"),
+    FLAG("dimensions.router_bias", router_bias, "the router has a bias per expert"),
+    INTEGER("dimensions.learned_positions", learned_positions, 1, false,
+            "rows of a table of learned positions"),
+    INTEGER("dimensions.norms_per_layer", norms_per_layer, 1, false, "norms of a layer, if not 2"),
+    INTEGER("dimensions.experts", experts, 2, false, "experts of a layer"),
+    INTEGER("dimensions.top_k", top_k, 1, false, "experts that a token goes to"),
+    INTEGER("dimensions.expert_ffn", expert_ffn, 1, false, "inner width of an expert"),
+    INTEGER("dimensions.shared_experts", shared_experts, 1, false, "experts that every token takes"),
+    INTEGER("dimensions.shared_ffn", shared_ffn, 1, false, "inner width of a shared expert"),
+    INTEGER("dimensions.dense_layers", dense_layers, 0, false, "leading layers without experts"),
+    INTEGER("dimensions.moe_every", moe_every, 1, false, "every so-manieth layer has experts"),
+    INTEGER("dimensions.q_lora", q_lora, 1, false, "latent attention: width of compressed queries"),
+    INTEGER("dimensions.kv_lora", kv_lora, 1, false, "latent attention: width of the cached vector"),
+    INTEGER("dimensions.qk_nope", qk_nope, 1, false, "latent attention: head width without rotary"),
+    INTEGER("dimensions.qk_rope", qk_rope, 1, false, "latent attention: rotary width, cached too"),
+    INTEGER("dimensions.v_head_dim", v_head_dim, 1, false, "latent attention: width of a value head"),
+    INTEGER("dimensions.window", window, 1, false, "tokens that windowed layers see"),
+    INTEGER("dimensions.full_layers", full_layers, 0, false,
+            "layers that see everything, where others have a window"),
+    FLAG("dimensions.chunked", chunked, "windows start anew at every multiple, and do not slide"),
+    INTEGER("dimensions.index_top_k", index_top_k, 1, false,
+            "sparse attention: cached tokens that a query reads"),
+    INTEGER("dimensions.index_heads", index_heads, 1, false, "sparse attention: heads of the indexer"),
+    INTEGER("dimensions.index_head_dim", index_head_dim, 1, false,
+            "sparse attention: width of the indexer's heads"),
+    INTEGER("dimensions.state_layers", state_layers, 1, false,
+            "layers of linear attention or state space, with no cache"),
+    INTEGER("dimensions.state_params", state_params, 1, false, "weights of such a layer's mixer"),
+    INTEGER("dimensions.state_bytes", state_bytes, 1, false,
+            "bytes that a sequence keeps in such a layer"),
+    {"dimensions.encoder_params", DS_FIELD_INTEGER, DS_DIM_NUMBER,
+     offsetof(ds_model, encoder_params), 1, 1e15, false, "weights of a dense image or sound encoder"},
+    {"dimensions.extra_params", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_model, extra_params), 1,
+     1e15, false, "further weights that are no layer's"},
+    {"expert_weights", DS_FIELD_FORMAT, DS_DIM_NUMBER, offsetof(ds_model, expert_weights), 0, 0, false,
+     "format of the published experts, if another"},
     {"weights", DS_FIELD_FORMAT, DS_DIM_NUMBER, offsetof(ds_model, weights), 0, 0, true,
      "format of the published weights"},
     {"published_parameters", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_model, published_params),
@@ -62,6 +104,26 @@ static const ds_card_field model_fields[] = {
       FIXED_TIME("efficiencies." name ".ct", member.ct_s,                                          \
                  what ": time per tile of 128 queries and unit")
 
+#define MOE(name, index, what)                                                                     \
+  SHARE("efficiencies." name ".ec", moe[index].ec, what ": share of peak arithmetic"),             \
+      SHARE("efficiencies." name ".em", moe[index].em, what ": share of memory bandwidth"),        \
+      FIXED_TIME("efficiencies." name ".t0", moe[index].t0_s, what ": fixed time"),                \
+      FACTOR("efficiencies." name ".mh", moe[index].mh, what ": half-efficiency rows per expert"), \
+      SHARE("efficiencies." name ".ea", moe[index].ea,                                             \
+            what ": share of memory bandwidth for activations"),                                   \
+      FACTOR("efficiencies." name ".skew", moe[index].skew,                                        \
+             what ": excess of the busiest expert over the mean")
+#define LATENT(name, member, what)                                                                 \
+  SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),                \
+      SHARE("efficiencies." name ".ec", member.ec, what ": share of peak arithmetic"),             \
+      FIXED_TIME("efficiencies." name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
+      FIXED_TIME("efficiencies." name ".c", member.c_s, what ": time per sequence and unit"),      \
+      QTY("efficiencies." name ".p", DS_DIM_NUMBER, member.p, 1, 4, false,                         \
+          what ": overlap exponent: 1, 2 or 4")
+#define TRANSFER(name, member, what)                                                               \
+  FIXED_TIME("efficiencies." name ".lat", member.lat_s, what ": latency"),                         \
+      SHARE("efficiencies." name ".e", member.e, what ": share of link bandwidth")
+
 static const ds_card_field hardware_fields[] = {
     QTY("memory", DS_DIM_BYTES, memory_bytes, 1e6, 1e15, true,
         "device memory that the driver reports"),
@@ -78,6 +140,8 @@ static const ds_card_field hardware_fields[] = {
     QTY("units", DS_DIM_NUMBER, units, 1, 1e7, true, "multiprocessors or compute units"),
     QTY("scale_up_bandwidth", DS_DIM_BYTES_PER_S, scale_up_bytes_per_s, 0, 1e18, false,
         "NVLink or xGMI, per direction and device"),
+    QTY("scale_up_devices", DS_DIM_NUMBER, scale_up_devices, 1, 1e6, false,
+        "devices that share the scale-up network"),
     QTY("nic_bandwidth", DS_DIM_BYTES_PER_S, nic_bytes_per_s, 0, 1e18, false,
         "network, per device"),
     QTY("host_bandwidth", DS_DIM_BYTES_PER_S, host_bytes_per_s, 0, 1e18, false,
@@ -104,8 +168,30 @@ static const ds_card_field hardware_fields[] = {
     FIXED_TIME("efficiencies.allreduce.a2", allreduce.a2_s, "two-shot all-reduce: fixed time"),
     SHARE("efficiencies.allreduce.e2", allreduce.e2,
           "two-shot all-reduce: share of link bandwidth"),
+    FIXED_TIME("efficiencies.allreduce.a3", allreduce.a3_s,
+               "all-reduce in the switch (NVLS): fixed time"),
+    SHARE("efficiencies.allreduce.e3", allreduce.e3,
+          "all-reduce in the switch: share of link bandwidth, each byte once up and once down"),
     SHARE("efficiencies.elementwise.em", elementwise_em,
           "elementwise kernels: share of memory bandwidth"),
+    MOE("moe_bf16", DS_MOE_BF16, "16-bit experts"),
+    MOE("moe_fp8", DS_MOE_FP8, "8-bit experts"),
+    MOE("moe_nvfp4", DS_MOE_NVFP4, "4-bit experts"),
+    MOE("moe_mxfp4_a16", DS_MOE_MXFP4, "MXFP4 experts, 16-bit products"),
+    MOE("moe_mxfp4_a8", DS_MOE_MXFP4_A8, "MXFP4 experts, 8-bit products"),
+    MOE("moe_int4", DS_MOE_INT4, "4-bit integer experts, 16-bit products"),
+    LATENT("mla_decode_kv16", latent_kv16, "latent decode attention on 16-bit KV"),
+    LATENT("mla_decode_kv8", latent_kv8, "latent decode attention on 8-bit KV"),
+    PREFILL("mla_prefill", latent_prefill, "latent prefill attention"),
+    TRANSFER("dispatch_low", dispatch_low, "tokens to experts, low latency"),
+    TRANSFER("combine_low", combine_low, "and back, low latency"),
+    TRANSFER("dispatch_normal", dispatch_normal, "tokens to experts, many"),
+    TRANSFER("combine_normal", combine_normal, "and back, many"),
+    TRANSFER("peer", peer, "device to device over scale-up links"),
+    TRANSFER("network", network, "device to device over the network"),
+    FIXED_TIME("dataflow.layer", dataflow.layer_s, "time of a layer for one token, weights in SRAM"),
+    FIXED_TIME("dataflow.hop", dataflow.hop_s, "time from device to device"),
+    SHARE("dataflow.compute", dataflow.compute_frac, "share of peak arithmetic of a long prompt"),
 };
 
 #define OVERHEAD(path, member, help)                                                               \
@@ -118,13 +204,27 @@ static const ds_card_field engine_fields[] = {
     OVERHEAD("small_kernel", small_kernel_s, "fixed time of an elementwise kernel"),
     OVERHEAD("api_per_request", api_per_request_s, "tokenising and HTTP before the queue"),
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
+    {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,
+     false, "activations are quantised with fixed scales, without a pass of their own"},
+    {"async_scheduling", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, async_scheduling), 0,
+     0, false, "host time hides behind the device's"},
+    {"graphs.capture_max", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_max), 1,
+     65536, false, "largest batch with a captured graph; decode batches are padded to captured sizes"},
+    {"graphs.capture_step", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_step), 1,
+     65536, false, "captured sizes are 1, 2, 4 and multiples of this"},
+    {"graphs.launch", DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, launch_s), 0, 1, false,
+     "time to launch a kernel outside graphs"},
+    {"graphs.kernels_per_layer", DS_FIELD_QUANTITY, DS_DIM_NUMBER,
+     offsetof(ds_engine_card, kernels_per_layer), 0, 1000, false, "kernels of a layer outside graphs"},
+    {"expert_rho", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, expert_rho), 0.1, 1,
+     false, "tokens choose experts as T^rho independent ones would; 1 where not given"},
 };
 
 static const char *const model_texts[] = {"model", "name", "title", "aliases", "sources", "notes"};
 static const char *const hardware_texts[] = {"hardware", "name",    "title", "vendor",
-                                             "aliases",  "sources", "notes"};
-static const char *const engine_texts[] = {"engine",  "name", "family",  "title",
-                                           "aliases", "date", "sources", "notes"};
+                                             "aliases",  "sources", "notes", "calibrated_on"};
+static const char *const engine_texts[] = {"engine", "name",    "family", "title",        "aliases",
+                                           "date",   "sources", "notes",  "calibrated_on"};
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 const ds_card_schema ds_card_schemas[DS_CARD_KINDS] = {

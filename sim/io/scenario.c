@@ -9,7 +9,7 @@
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *const top_keys[] = {"scenario", "title", "model",  "weights",
+static const char *const top_keys[] = {"scenario", "title", "model",  "weights", "expert_weights",
                                        "kv_cache", "pools", "router", "workload", "workloads",
                                        "slo",      "cost",  "seed",   "tiers"};
 static const ds_later top_later[] = {
@@ -30,8 +30,7 @@ const char *ds_base_of(const ds_reader *r, const ds_node *n) {
              : r->base_dir; /* what the command line says is relative to the working folder */
 }
 
-/* Provenance of a file that was read. */
-static void add_input(ds_scenario *s, const char *path, const char *sha256) {
+void ds_add_input(ds_scenario *s, const char *path, const char *sha256) {
   if (s->n_inputs == LEN(s->inputs)) return;
   snprintf(s->inputs[s->n_inputs].path, sizeof s->inputs[0].path, "%s", path);
   snprintf(s->inputs[s->n_inputs].sha256, sizeof s->inputs[0].sha256, "%s", sha256);
@@ -61,7 +60,7 @@ bool ds_open_card(ds_reader *r, ds_card_kind kind, const char *name, const ds_no
     snprintf(from, 320, "%s%s%.280s", inside ? folder : "", inside ? "/" : "",
              slash ? slash + 1 : path);
   }
-  add_input(r->s, from, sha256);
+  ds_add_input(r->s, from, sha256);
   return true;
 }
 
@@ -115,7 +114,19 @@ static bool read_formats(ds_reader *r) {
   size_t k = r->s->run.model.weights;
   bool model = ds_node_get(root, "model") != NULL;
   if (w && !ds_want_choice(w, "weights", ds_format_names, DS_FMT_N, &k, r->d)) return false;
+  /* A checkpoint whose experts have a format of their own keeps it, unless told another one. Asked for the experts'
+   * format, it is served as published. */
+  const ds_model *m = &r->s->run.model;
+  const ds_node *e = ds_node_get(root, "expert_weights");
+  size_t expert = w ? k : m->expert_weights;
+  if (w && m->experts > 0 && m->expert_weights != m->weights && (ds_format)k == m->expert_weights)
+    k = m->weights;
   r->s->run.weights = (ds_format)k;
+  if (e && !ds_want_choice(e, "expert_weights", ds_format_names, DS_FMT_N, &expert, r->d)) return false;
+  r->s->run.expert_weights = (ds_format)expert;
+  if ((e || m->experts > 0) &&
+      !ds_note(r, "expert_weights", e, w ? "weights" : r->weights_from, "%s", ds_format_names[expert]))
+    return false;
   if ((w || model) && !ds_note(r, "weights", w, r->weights_from, "%s", ds_format_names[k]))
     return false;
   k = 0;
@@ -207,7 +218,7 @@ static bool read_all(ds_reader *r) {
   if (!check_root(r) || !ds_section(r, root, top_keys, LEN(top_keys), top_later, LEN(top_later)) ||
       !read_version(r) || !read_title(r) || !ds_read_cost(r, cost, false) || !read_model(r) ||
       !read_formats(r) || !read_pools(r) || !read_router(r) ||
-      !read_demand(r) ||
+      !read_demand(r) || !ds_read_replay(r) ||
       !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r) ||
       !ds_read_tiers(r, ds_node_get(root, "tiers")))
     return false;
@@ -282,6 +293,8 @@ void ds_scenario_free(ds_scenario *s) {
   free_workload(&s->workload);
   for (size_t i = 0; i < s->n_stream; ++i) free_workload(&s->stream[i]);
   free(s->stream);
+  free(s->replay_first);
+  free(s->replay_accepted);
   memset(s, 0, sizeof *s);
 }
 
@@ -342,7 +355,7 @@ bool ds_scenario_load(const char *path, const char *const *sets, size_t n_sets,
   free(text);
   if (!ok) return false;
   snprintf(out->path, sizeof out->path, "%s", path);
-  add_input(out, path, sha256);
+  ds_add_input(out, path, sha256);
   for (size_t i = out->n_inputs - 1; i > 0; --i) { /* the scenario comes first */
     char moved[sizeof out->inputs[0]];
     memcpy(moved, &out->inputs[i], sizeof moved);

@@ -138,6 +138,9 @@ typedef struct ds_scenario {
   ds_workload workload;
   ds_workload *stream; /* workloads: in their order; owned */
   size_t n_stream;
+  char acceptance_given[512], acceptance_path[1536]; /* of speculation, when it is a file; else empty */
+  uint64_t *replay_first;                            /* what it says, for run.pool.speculative; owned */
+  uint8_t *replay_accepted;
   ds_setting *settings; /* in the order of the interface page */
   size_t n_settings;
   /* Inputs read, for provenance: path as given and SHA-256 in hex. */

@@ -25,11 +25,12 @@ static const char *const pool_keys[] = {"name",
                                         "gpu_memory_utilization",
                                         "prefix_cache",
                                         "cache_eviction",
-                                        "initial_cache"};
-static const ds_later pool_later[] = {
-    {"power_cap", NULL, "power caps"},
-    {"speculative", NULL, "speculative decoding"},
-};
+                                        "initial_cache",
+                                        "power_cap",
+                                        "two_batch_overlap",
+                                        "redundant_experts",
+                                        "attention_8bit",
+                                        "speculative"};
 
 bool ds_is_pool_key(const char *key) {
   size_t i = 0;
@@ -127,25 +128,19 @@ static bool read_engine(ds_reader *r, const ds_node *pool) {
 /* --- scheduler ----------------------------------------------------------------------------- */
 
 static bool unknown_policy(ds_reader *r, const ds_node *at, const char *what,
-                           const char *const *names, size_t n, const char *const *later,
-                           size_t n_later) {
+                           const char *const *names, size_t n) {
   char list[256] = "";
   size_t used = 0;
-  bool known = false;
-  for (size_t i = 0; i < n_later; ++i) known = known || strcmp(later[i], at->text) == 0;
-  ds_complain(r->d, at,
-              known ? "this version does not model the %s '%.60s'" : "no %s is called '%.60s'",
-              what, at->text);
+  ds_complain(r->d, at, "no %s is called '%.60s'", what, at->text);
   for (size_t i = 0; i < n && used < sizeof list; ++i)
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
   ds_diag_expected(r->d, "%s%s", n > 1 ? "one of " : "", list);
-  const char *near = known ? NULL : ds_nearest(at->text, names, n);
+  const char *near = ds_nearest(at->text, names, n);
   if (near) ds_diag_hint(r->d, "did you mean %s?", near);
   return false;
 }
 
 static bool find_scheduler(ds_reader *r, const ds_node *pool) {
-  static const char *const later[] = {"sglang", "trtllm", "tgi"};
   const ds_node *n = ds_node_get(pool, "scheduler");
   char name[DS_NAME_MAX] = "vllm-v1";
   if (n && !ds_want_text(n, ds_name(r, "scheduler"), name, sizeof name, r->d)) return false;
@@ -160,7 +155,7 @@ static bool find_scheduler(ds_reader *r, const ds_node *pool) {
     names[k] = ds_schedulers[k]->name;
     ++k;
   }
-  if (n) return unknown_policy(r, n, "scheduler", names, k, later, LEN(later));
+  if (n) return unknown_policy(r, n, "scheduler", names, k);
   return ds_complain(r->d, pool, "%s is missing", ds_name(r, "scheduler"));
 }
 
@@ -248,13 +243,19 @@ static bool read_cache(ds_reader *r, const ds_node *pool) {
   return true;
 }
 
+/* Tokens of a KV block, as each engine has them unless told otherwise. */
+static int64_t usual_block(const ds_reader *r) {
+  if (strcmp(r->s->sched->name, "sglang") == 0) return 1;
+  return strcmp(r->s->sched->name, "trtllm") == 0 ? 32 : 16;
+}
+
 static bool read_kv(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
   /* vLLM's V1 engine has its prefix cache on unless told otherwise; the others have it off or have
    * none. */
   bool cached = strcmp(r->s->sched->name, "vllm-v1") == 0;
   return read_max_model_len(r, pool) && read_kv_blocks(r, pool) &&
-         ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, 16, &p->kv_block_tokens) &&
+         ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, usual_block(r), &p->kv_block_tokens) &&
          ds_opt_number(r, pool, "gpu_memory_utilization", 0.01, 1, 0.90, &p->memory_utilization) &&
          ds_opt_bool(r, pool, "prefix_cache", cached, &p->prefix_cache) && read_cache(r, pool);
 }
@@ -276,24 +277,33 @@ static bool read_name(ds_reader *r, const ds_node *pool, char *out) {
   return true;
 }
 
-static bool read_parallelism(ds_reader *r, const ds_node *pool) {
-  static const char *const names[] = {"pipeline_parallel", "data_parallel", "expert_parallel"};
-  static const char *const what[] = {"pipeline parallelism", "data parallelism of attention",
-                                     "expert parallelism"};
+/* What most scenarios leave alone is noted only where it is given. */
+static bool read_options(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
-  int64_t *out[] = {&p->pipeline_parallel, &p->data_parallel, &p->expert_parallel};
-  if (!ds_opt_integer(r, pool, "replicas", 1, 1000000, 1, &p->replicas) ||
-      !ds_opt_integer(r, pool, "tensor_parallel", 1, 65536, 1, &p->tensor_parallel))
-    return false;
-  for (size_t i = 0; i < LEN(names); ++i) {
-    if (!ds_opt_integer(r, pool, names[i], 1, 65536, 1, out[i])) return false;
-    if (*out[i] == 1) continue;
-    ds_complain(r->d, ds_node_get(pool, names[i]), "%s is %lld: this version does not model %s",
-                ds_name(r, names[i]), (long long)*out[i], what[i]);
-    ds_diag_expected(r->d, "1");
-    return false;
+  const ds_node *cap = ds_node_get(pool, "power_cap");
+  if (cap) {
+    double most = p->hw.power_w > 0 ? p->hw.power_w : 1e6;
+    if (!ds_want_quantity(cap, ds_name(r, "power_cap"), DS_DIM_POWER, 0.2 * most, most,
+                          &p->power_cap_w, r->d) ||
+        !ds_note(r, "power_cap", cap, "", "%.17g W", p->power_cap_w))
+      return false;
   }
-  return true;
+  return (!ds_node_get(pool, "two_batch_overlap") ||
+          ds_opt_bool(r, pool, "two_batch_overlap", false, &p->two_batch_overlap)) &&
+         (!ds_node_get(pool, "attention_8bit") ||
+          ds_opt_bool(r, pool, "attention_8bit", false, &p->attention_8bit)) &&
+         (!ds_node_get(pool, "redundant_experts") ||
+          ds_opt_integer(r, pool, "redundant_experts", 0, 65536, 0, &p->redundant_experts));
+}
+
+static bool read_parallelism(ds_reader *r, const ds_node *pool) {
+  ds_pool *p = &r->s->run.pool;
+  return ds_opt_integer(r, pool, "replicas", 1, 1000000, 1, &p->replicas) &&
+         ds_opt_integer(r, pool, "tensor_parallel", 1, 65536, 1, &p->tensor_parallel) &&
+         ds_opt_integer(r, pool, "pipeline_parallel", 1, 4096, 1, &p->pipeline_parallel) &&
+         ds_opt_integer(r, pool, "data_parallel", 1, 4096, 1, &p->data_parallel) &&
+         ds_opt_integer(r, pool, "expert_parallel", 1, 4096, 1, &p->expert_parallel) &&
+         read_options(r, pool);
 }
 
 bool ds_read_pool(ds_reader *r, const ds_node *pool) {
@@ -302,7 +312,7 @@ bool ds_read_pool(ds_reader *r, const ds_node *pool) {
   size_t role;
   if (!ds_want_map(pool, "an entry of pools", r->d) || !read_name(r, pool, p->name)) return false;
   snprintf(r->prefix, sizeof r->prefix, "pools.%s", p->name);
-  if (!ds_section(r, pool, pool_keys, LEN(pool_keys), pool_later, LEN(pool_later)) ||
+  if (!ds_section(r, pool, pool_keys, LEN(pool_keys), NULL, 0) ||
       !find_scheduler(r, pool) ||
       !ds_note(r, "name", ds_node_get(pool, "name"), "default", "%s", p->name) ||
       !ds_opt_choice(r, pool, "role", roles, LEN(roles), 0, &role))
@@ -316,7 +326,7 @@ bool ds_read_pool(ds_reader *r, const ds_node *pool) {
   }
   p->role = (ds_role)role;
   bool ok = read_hardware(r, pool) && read_engine(r, pool) && read_parallelism(r, pool) &&
-            read_scheduler(r, pool) && read_kv(r, pool);
+            read_scheduler(r, pool) && read_kv(r, pool) && ds_read_speculative(r, pool);
   r->prefix[0] = '\0';
   return ok;
 }

@@ -64,6 +64,8 @@ const char *ds_base_of(const ds_reader *r, const ds_node *n);
 bool ds_open_card(ds_reader *r, ds_card_kind kind, const char *name, const ds_node *at, ds_doc *doc,
                   char *from);
 
+/* Provenance of a file that was read. */
+void ds_add_input(ds_scenario *s, const char *path, const char *sha256);
 /* Options of a policy by its table, into config. map may hold further keys: `skip` is one of them.
  */
 bool ds_read_params(ds_reader *r, const ds_node *map, const char *skip, const char *owner,
@@ -71,6 +73,8 @@ bool ds_read_params(ds_reader *r, const ds_node *map, const char *skip, const ch
 
 /* The sections. */
 bool ds_read_pool(ds_reader *r, const ds_node *pool);
+bool ds_read_speculative(ds_reader *r, const ds_node *pool);
+bool ds_read_replay(ds_reader *r); /* after the workload, whose ids it may name */
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
 bool ds_read_workloads(ds_reader *r, const ds_node *list);

@@ -55,10 +55,9 @@ static bool missing(ds_reader *r, const ds_node *map, const char *key, const cha
 /* --- requests ------------------------------------------------------------------------------ */
 
 static const char *const request_keys[] = {
-    "id",         "arrival_ns", "arrival",      "input_tokens", "output_tokens",
-    "max_tokens", "priority",   "block_tokens", "blocks",       "prefix"};
+    "id",         "arrival_ns", "arrival",      "input_tokens", "output_tokens", "max_tokens",
+    "priority",   "tenant",     "block_tokens", "blocks",       "prefix"};
 static const ds_later request_later[] = {
-    {"tenant", NULL, "tenants"},
     {"session", NULL, "sessions"},
     {"turn", NULL, "sessions"},
     {"think_ns", NULL, "sessions"},
@@ -157,7 +156,7 @@ static bool read_one(ds_reader *r, const ds_node *map, ds_request *q, char **id)
     return false;
   const ds_node *ns = ds_node_get(map, "arrival_ns"), *time = ds_node_get(map, "arrival"),
                 *name = ds_node_get(map, "id"), *cap = ds_node_get(map, "max_tokens"),
-                *priority = ds_node_get(map, "priority");
+                *priority = ds_node_get(map, "priority"), *tenant = ds_node_get(map, "tenant");
   int64_t v;
   if (!ns == !time) {
     ds_complain(r->d, map, "%s has %s of arrival_ns and arrival", ds_name(r, ""),
@@ -181,6 +180,10 @@ static bool read_one(ds_reader *r, const ds_node *map, ds_request *q, char **id)
     if (!ds_want_integer(priority, ds_name(r, "priority"), INT32_MIN, INT32_MAX, &v, r->d))
       return false;
     q->priority = (int32_t)v;
+  }
+  if (tenant) {
+    if (!ds_want_integer(tenant, ds_name(r, "tenant"), 0, UINT32_MAX, &v, r->d)) return false;
+    q->tenant = (uint32_t)v;
   }
   if (!name) return true;
   char text[256];
@@ -263,7 +266,7 @@ static bool hash_requests(ds_reader *r, const ds_workload *w, char hash[65]) {
 
 static bool note_one(ds_reader *r, const ds_node *from, const ds_request *q, const char *id,
                      const char *identity, size_t i) {
-  char key[32], name[300] = "", cap[40] = "", priority[40] = "", quoted[520];
+  char key[32], name[300] = "", cap[40] = "", priority[40] = "", tenant[40] = "", quoted[520];
   size_t m = 0;
   for (const char *s = id ? id : ""; *s && m + 3 < sizeof quoted; ++s) {
     if (*s == '"' || *s == '\\') quoted[m++] = '\\';
@@ -273,9 +276,11 @@ static bool note_one(ds_reader *r, const ds_node *from, const ds_request *q, con
   if (id) snprintf(name, sizeof name, "id: \"%.280s\", ", quoted);
   if (q->max_tokens > 0) snprintf(cap, sizeof cap, ", max_tokens: %u", q->max_tokens);
   if (q->priority != 0) snprintf(priority, sizeof priority, ", priority: %d", (int)q->priority);
+  if (q->tenant != 0) snprintf(tenant, sizeof tenant, ", tenant: %u", q->tenant);
   snprintf(key, sizeof key, "requests.%zu", i);
-  return ds_note(r, key, from, "", "{%sarrival_ns: %lld, input_tokens: %u, output_tokens: %u%s%s%s}",
-                 name, (long long)q->arrival_ns, q->input_tokens, q->output_tokens, cap, priority,
+  return ds_note(r, key, from, "",
+                 "{%sarrival_ns: %lld, input_tokens: %u, output_tokens: %u%s%s%s%s}", name,
+                 (long long)q->arrival_ns, q->input_tokens, q->output_tokens, cap, priority, tenant,
                  identity ? identity : "");
 }
 

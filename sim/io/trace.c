@@ -447,6 +447,7 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .priority = r->priority,
                       .after = r->after,
                       .think_ns = r->think_ns,
+                      .tenant = r->tenant,
                       .spans = r->spans,
                       .n_spans = r->n_spans};
   if (DS_UNLIKELY(r->n_spans > 0) && !t->hold &&

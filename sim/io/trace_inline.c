@@ -28,6 +28,7 @@ static bool inline_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_di
                        .priority = r->priority,
                        .after = r->after,
                        .think_ns = r->think_ns,
+                       .tenant = r->tenant,
                        .n_spans = r->n_spans,
                        .spans = r->spans};
   }

@@ -62,7 +62,7 @@ complain 'every file names its licence' "$(
     [ -e "$f" ] || continue
     head -n 2 "$f" | grep -q "SPDX-License-Identifier: $want" || echo "$f: no SPDX line with $want in its first two lines"
   done
-  for f in $(find models hwprofiles studies plots -name '*.y*ml' -o -name '*.gp' | sort); do
+  for f in $(find models hwprofiles studies plots -name '*.y*ml' -o -name '*.gp' 2>/dev/null | sort); do
     head -n 2 "$f" | grep -q 'SPDX-License-Identifier: ' || echo "$f: no SPDX line in its first two lines"
   done
 )"

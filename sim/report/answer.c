@@ -8,6 +8,7 @@
 #include "report/numbers.h"
 #include "report/kv_report.h"
 #include "report/report.h"
+#include "spec/arith.h"
 
 #define COLUMNS 80
 #define LABEL   9
@@ -109,7 +110,12 @@ static void headline(ds_outfile *out, const ds_report *r) {
     const ds_scenario *sc = r->scenario;
     const char *model = sc->model_title[0] != '\0' ? sc->model_title : run->model.name;
     const char *part = sc->hardware_title[0] != '\0' ? sc->hardware_title : p->hw.name;
-    put(&l, "%s %s on ", model, ds_format_name(run->weights));
+    {
+      put(&l, "%s %s", model, ds_format_name(run->weights));
+      if (run->model.experts > 0 && run->expert_weights != run->weights)
+        put(&l, ", experts %s,", ds_format_name(run->expert_weights));
+      put(&l, " on ");
+    }
     if (width > 1)
       put(&l, "%lld x %lld %s, ", replicas, width, part);
     else
@@ -354,8 +360,11 @@ static void trust(ds_outfile *out, const ds_report *r) {
     put(&l, "not yet validated against measured runs");
   if (run->cost_tier == DS_COST_ROOFLINE && run->pool.hw.grade == DS_GRADE_ESTIMATE)
     put(&l, "; the efficiencies of %s are estimates", run->pool.hw.name);
-  if (run->cost_tier == DS_COST_ROOFLINE && run->pool.hw.grade == DS_GRADE_MEASURED)
+  if (run->cost_tier == DS_COST_ROOFLINE && run->pool.hw.grade == DS_GRADE_MEASURED) {
     put(&l, "; the efficiencies of %s were fitted to measured kernels", run->pool.hw.name);
+    const char *guess = ds_estimated_group(run);
+    if (guess != NULL) put(&l, ", but its %s is an estimate", guess);
+  }
   ds_wrapped(out, "trust", l.text);
 }
 
@@ -389,6 +398,11 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);
   if (sc->run.cost_tier == DS_COST_SPEED_OF_LIGHT) put(&l, "; speed of light");
+  const ds_pool *p = &sc->run.pool;
+  if (sc->run.cost_tier == DS_COST_ROOFLINE && p->data_parallel > 1)
+    put(&l, "; attention groups schedule apart and are priced as if all had the same batch");
+  if (sc->run.cost_tier == DS_COST_ROOFLINE && p->pipeline_parallel > 1)
+    put(&l, "; pipeline stages share each batch evenly");
   ds_wrapped(out, "assumed", l.text);
 }
 

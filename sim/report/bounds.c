@@ -6,9 +6,13 @@
 #include "cost/price.h"
 #include "study/driver.h"
 
-static ds_shape one_prompt(int64_t tokens) {
+/* `near` sums are left at 0 where the requests are not known one by one: a bound all the same. */
+static ds_shape one_prompt(const ds_model *m, int64_t tokens) {
   ds_shape s;
   memset(&s, 0, sizeof s);
+  double reach = (double)ds_model_reach(m);
+  s.prefill_near_pairs = ds_attention_pairs((double)tokens, 0, reach, m->chunked);
+  s.prefill_near_kv = (double)tokens; /* each is written */
   s.prefill_tokens = tokens;
   s.prefill_chunks = s.finished_chunks = 1;
   s.prefill_pairs = (double)tokens * ((double)tokens + 1) / 2;
@@ -64,10 +68,10 @@ bool ds_bounds_of(const ds_run *run, const ds_arrivals *a, int64_t kv_blocks, ds
   ds_status status = ds_pricer_new(run, 1, 1, &ds_heap, &p, NULL);
   if (status == DS_E_NOMEM) return false;
   if (status != DS_OK) return true;
-  ds_shape prompt = one_prompt((int64_t)a->input.min), token = one_decode((double)a->input.min + 1);
+  ds_shape prompt = one_prompt(&run->model, (int64_t)a->input.min), token = one_decode((double)a->input.min + 1);
   out->ttft_ms = ds_price_floor_s(p, &prompt) * 1e3;
   out->tpot_ms = ds_price_floor_s(p, &token) * 1e3;
-  out->busy_s = least_busy_s(p, run, a, kv_blocks, &out->memory_bound) / (double)run->pool.replicas;
+  out->busy_s = least_busy_s(p, run, a, kv_blocks, &out->memory_bound) / (double)(run->pool.replicas * run->pool.data_parallel);
   ds_pricer_free(p);
   if (!(out->busy_s > 0)) return true;
   out->known = true;

@@ -132,6 +132,23 @@ static void additions(ds_json *j, const ds_report *r) {
   ds_json_number(j, "output_throughput_per_gpu", s->output_throughput / gpus);
   ds_json_number(j, "total_token_throughput_per_gpu", s->total_throughput / gpus);
   ds_json_count(j, "rejected", s->rejected);
+  const ds_sched_ops *ops = r->scenario->sched;
+  if (ops != NULL && ops->overlaps != NULL && ops->overlaps(r->scenario->run.pool.scheduler_config.bytes))
+    ds_json_count(j, "wasted_decode_slots", r->drive->result->wasted_decode_slots);
+  const ds_spec_totals *d = &r->drive->result->speculation;
+  if (r->scenario->run.pool.speculative.method != DS_DRAFT_NONE) { /* names of vLLM's benchmark; the rate in percent */
+    maybe(j, "spec_decode_acceptance_rate", d->draft_tokens > 0,
+          d->draft_tokens > 0 ? 100.0 * (double)d->accepted_tokens / (double)d->draft_tokens : 0);
+    maybe(j, "spec_decode_acceptance_length", d->drafts > 0,
+          d->drafts > 0 ? 1 + (double)d->accepted_tokens / (double)d->drafts : 0);
+    ds_json_count(j, "spec_decode_num_drafts", d->drafts);
+    ds_json_count(j, "spec_decode_draft_tokens", d->draft_tokens);
+    ds_json_count(j, "spec_decode_accepted_tokens", d->accepted_tokens);
+    ds_json_array(j, "spec_decode_per_position_acceptance_rates");
+    for (int64_t k = 0; k < r->scenario->run.pool.speculative.tokens && d->drafts > 0; k++)
+      ds_json_number(j, NULL, (double)d->accepted_at[k] / (double)d->drafts);
+    ds_json_end_array(j);
+  }
   ds_json_count(j, "num_preemptions", r->drive->result->num_preemptions);
   ds_json_count(j, "recomputed_tokens", r->drive->result->recomputed_tokens);
   maybe(j, "kv_utilization_mean", s->kv_known, s->kv_mean);

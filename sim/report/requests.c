@@ -161,6 +161,10 @@ static void jsonl_gaps(ds_outfile *out, const ds_result *r, const ds_record *q) 
     end += ds_put_decimal(end, r->gaps_ns[q->itl_first + i], 6);
     ds_out_used(out, (size_t)(end - p));
   }
+  if (r->chunk_tokens != NULL) { /* speculation: tokens of the first chunk, and of that at the end of each gap */
+    ds_out_text(out, "],\"chunk_tokens\":[1");
+    for (uint64_t i = 0; i < q->n_chunks; i++) ds_out_printf(out, ",%u", (unsigned)r->chunk_tokens[q->itl_first + i]);
+  }
   ds_out_text(out, "]}\n");
 }
 

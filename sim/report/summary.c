@@ -375,10 +375,13 @@ static void energy(ds_summary *s, const ds_run *run, const ds_result *r) {
   const ds_hw *hw = &run->pool.hw;
   if (run->cost_tier == DS_COST_LINEAR || !(hw->power_w > 0) || !(s->duration_s > 0)) return;
   ds_math math = DS_MATH_16;
-  if (run->weights == DS_FMT_FP8 || run->weights == DS_FMT_INT8) math = DS_MATH_8;
-  if (run->weights == DS_FMT_NVFP4) math = DS_MATH_4;
+  ds_format weights = run->model.experts > 0 ? run->expert_weights : run->weights; /* most of the arithmetic */
+  if (weights == DS_FMT_FP8 || weights == DS_FMT_INT8 || weights == DS_FMT_FP8_BLOCK ||
+      weights == DS_FMT_FP8_STATIC || weights == DS_FMT_MXFP4_A8)
+    math = DS_MATH_8;
+  if (weights == DS_FMT_NVFP4) math = DS_MATH_4;
   if (!(hw->peak_flops_per_s[math] > 0)) math = DS_MATH_16;
-  double gpus_per_replica = (double)s->gpus / (double)run->pool.replicas,
+  double gpus_per_replica = (double)s->gpus / (double)(r->n_replicas > 0 ? r->n_replicas : 1),
          loaded_idle_w = 0.18 * hw->power_w;
   for (size_t i = 0; i < r->n_replicas; i++) {
     const ds_replica_totals *t = &r->replicas[i];

@@ -138,6 +138,23 @@ static void classes(ds_outfile *out, const ds_report *r) {
   ds_out_text(out, "\n");
 }
 
+/* What speculation did, where there is any. */
+static void speculation(ds_outfile *out, const ds_report *r) {
+  const ds_speculation *p = &r->scenario->run.pool.speculative;
+  const ds_spec_totals *t = &r->drive->result->speculation;
+  if (p->method == DS_DRAFT_NONE) return;
+  if (t->drafts == 0) {
+    ds_wrapped(out, "drafts", "none");
+    return;
+  }
+  char text[256];
+  snprintf(text, sizeof text, "%s%s%s, up to %lld tokens; %.1f %% accepted, %.2f tokens a verify step", ds_draft_names[p->method],
+           p->method == DS_DRAFT_MODEL && p->draft.name[0] ? " " : "", p->method == DS_DRAFT_MODEL ? p->draft.name : "",
+           (long long)p->tokens, 100.0 * (double)t->accepted_tokens / (double)t->draft_tokens,
+           1 + (double)t->accepted_tokens / (double)t->drafts);
+  ds_wrapped(out, "drafts", text);
+}
+
 static bool any_interval(const ds_summary *s) {
   for (size_t i = 0; i < s->n_verdicts; i++)
     if (s->verdict[i].has_interval) return true;
@@ -154,6 +171,7 @@ void ds_table(ds_outfile *out, const ds_report *r) {
   memory(out, r);
   load(out, r);
   generated(out, r);
+  speculation(out, r);
   if (any_interval(r->summary))
     ds_wrapped(
         out, "note",

@@ -2,9 +2,10 @@
 #include "engine/route.h"
 
 static uint32_t pick(void *state, const void *config, const ds_route_view *v) {
-  uint64_t *next = state;
+  uint32_t *next = state, replica = *next;
   (void)config;
-  return (uint32_t)((*next)++ % v->n_replicas);
+  *next = replica + 1 < v->n_replicas ? replica + 1 : 0;
+  return replica;
 }
 
 extern const ds_route_ops ds_route_round_robin;
@@ -12,6 +13,6 @@ const ds_route_ops ds_route_round_robin = {
     .name = "round-robin",
     .summary = "each replica in turn",
     .reference = "what most load balancers do by default (nginx upstream, Kubernetes kube-proxy in ipvs rr mode)",
-    .state_bytes = sizeof(uint64_t),
+    .state_bytes = sizeof(uint32_t),
     .pick = pick,
 };

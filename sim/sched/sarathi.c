@@ -122,9 +122,11 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, l
   int64_t running = v->n_running, keep = watermark(c, v->total_blocks);
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     int64_t known = ds_view_known(v, slot), need = ds_div_up(known, v->block_tokens);
-    out->blocked = b->blocks - need < keep ? DS_BLOCKED_KV : running >= c->max_num_seqs ? DS_BLOCKED_SEQS
-                   : b->tokens <= 0       ? DS_BLOCKED_OTHER
-                                          : DS_BLOCKED_NO;
+    /* KV last: the reason may not change while a plan is held and blocks are used up. */
+    out->blocked = running >= c->max_num_seqs     ? DS_BLOCKED_SEQS
+                   : b->tokens <= 0               ? DS_BLOCKED_OTHER
+                   : b->blocks - need < keep      ? DS_BLOCKED_KV
+                                                  : DS_BLOCKED_NO;
     if (out->blocked != DS_BLOCKED_NO) return;
     int64_t tokens = least(known, b->tokens);
     out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)tokens, .allocate_tokens = known};

@@ -95,7 +95,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   out->hold_finished = c->hold_finished_slots;
   out->emit_at_end = c->emit == EMIT_BATCH_END;
   if (v->n_running > 0) {
-    out->decode_all = out->hold = true;
+    out->decode_all = out->hold = out->hold_past_finish = true;
     out->blocked = v->n_queue > 0 ? DS_BLOCKED_OTHER : DS_BLOCKED_NO;
     return DS_OK;
   }

@@ -121,10 +121,11 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, l
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     int64_t known = ds_view_known(v, slot), need = ds_div_up(known, v->block_tokens), n = known;
     if (c->enable_chunked_prefill) n = least(n, b->tokens);
-    out->blocked = b->blocks - need < b->watermark ? DS_BLOCKED_KV
-                   : b->running >= c->max_num_seqs ? DS_BLOCKED_SEQS
-                   : n > b->tokens || n <= 0       ? DS_BLOCKED_OTHER
-                                                   : DS_BLOCKED_NO;
+    /* KV last: the reason may not change while a plan is held and blocks are used up. */
+    out->blocked = b->running >= c->max_num_seqs     ? DS_BLOCKED_SEQS
+                   : n > b->tokens || n <= 0         ? DS_BLOCKED_OTHER
+                   : b->blocks - need < b->watermark ? DS_BLOCKED_KV
+                                                     : DS_BLOCKED_NO;
     if (out->blocked != DS_BLOCKED_NO) return;
     give(out, b, slot, n, need);
     out->grants[out->n_grants - 1].allocate_tokens = known;

@@ -36,17 +36,8 @@ static const ds_param params[] = {
     {"scheduling_policy", DS_PARAM_CHOICE, offsetof(config, scheduling_policy), 0, 0, 0, 0, policies,
      "order of the queue: of arrival, or by the priority of each request (lower first), which also chooses the victim"},
     {"async_scheduling", DS_PARAM_BOOL, offsetof(config, async_scheduling), 0, 0, 0, 0, NULL,
-     "plan the next iteration while one runs; only false in this version"},
+     "plan the next iteration while one runs: hides host time, sees an end one iteration late"},
 };
-
-static ds_status init(void *state, const ds_run *run, ds_error *err) {
-  (void)state;
-  const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
-  if (c->async_scheduling) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.async_scheduling: this version models false only");
-  }
-  return DS_OK;
-}
 
 static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
                          uint32_t max_tokens, ds_error *err) {
@@ -70,16 +61,30 @@ typedef struct budget {
 
 static int64_t wanted(const config *c, const ds_sched_view *v, uint32_t slot) {
   int64_t n = (int64_t)ds_view_known(v, slot) - ds_view_computed(v, slot);
+  if (v->drafts > 0 && ds_view_decodes(&v->req[slot])) n += v->drafts;
   if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
   return n;
 }
 
 static int64_t blocks_for(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
-  return ds_div_up((int64_t)ds_view_computed(v, slot) + tokens, v->block_tokens) - ds_view_blocks(v, slot);
+  int64_t all = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
+  int64_t more = (int64_t)ds_blocks_of((uint32_t)all, v->block_tokens) - ds_view_blocks(v, slot);
+  return more > 0 ? more : 0; /* what rejected drafts took is kept */
 }
 
-static void give(ds_plan *out, budget *b, uint32_t slot, int64_t tokens, int64_t blocks) {
-  out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)tokens};
+/* A grant to a running request: its drafts are among the tokens, its lookahead is not. */
+static ds_grant grant_of(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
+  ds_grant g = {.slot = slot, .tokens = (uint32_t)tokens};
+  if (v->drafts > 0 && ds_view_decodes(&v->req[slot])) {
+    g.tokens = 1;
+    g.drafts = (uint32_t)tokens - 1;
+  }
+  if (v->lookahead > 0) g.allocate_tokens = (int64_t)ds_view_computed(v, slot) + tokens + v->lookahead;
+  return g;
+}
+
+static void give(const ds_sched_view *v, ds_plan *out, budget *b, uint32_t slot, int64_t tokens, int64_t blocks) {
+  out->grants[out->n_grants++] = grant_of(v, slot, tokens);
   b->tokens -= tokens;
   b->blocks -= blocks;
 }
@@ -99,7 +104,7 @@ static bool serve_all(const config *c, const ds_sched_view *v, ds_plan *out, bud
       return false;
     }
     if (n == 0) continue;
-    out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n};
+    out->grants[out->n_grants++] = grant_of(v, slot, n);
     tokens -= n;
     blocks -= need;
   }
@@ -143,7 +148,7 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
       b->tokens--;
       b->blocks -= need;
     } else {
-      give(out, b, slot, n, need);
+      give(v, out, b, slot, n, need);
     }
     if (slot == tail) break;
   }
@@ -179,8 +184,9 @@ static uint32_t preempt_worst(const ds_sched_view *v, ds_plan *out, budget *b) {
   }
   for (uint32_t i = 0; i < out->n_grants; i++) {
     if (out->grants[i].slot != worst) continue;
-    b->tokens += out->grants[i].tokens;
-    b->blocks += blocks_for(v, worst, out->grants[i].tokens);
+    int64_t n = (int64_t)out->grants[i].tokens + out->grants[i].drafts;
+    b->tokens += n;
+    b->blocks += blocks_for(v, worst, n);
     for (out->n_grants--; i < out->n_grants; i++) out->grants[i] = out->grants[i + 1];
   }
   return worst;
@@ -198,7 +204,7 @@ static void serve_by_priority(const config *c, const ds_sched_view *v, ds_plan *
       b->tokens--;
       b->blocks -= need;
     } else {
-      give(out, b, slot, n, need);
+      give(v, out, b, slot, n, need);
     }
   }
   out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
@@ -229,8 +235,8 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
     }
     n = least(n, b->tokens);
     /* Other blocks of a hit are free ones: taking them back costs as much as new ones. */
-    int64_t need = ds_div_up(hit + n, v->block_tokens) - shared;
-    int64_t test = c->full_sequence_must_fit ? ds_div_up(known, v->block_tokens) - shared : need;
+    int64_t need = (int64_t)ds_blocks_of((uint32_t)(hit + n), v->block_tokens) - shared;
+    int64_t test = c->full_sequence_must_fit ? (int64_t)ds_blocks_of((uint32_t)known, v->block_tokens) - shared : need;
     int64_t keep = running > 0 ? c->watermark_blocks : 0;
     if (test + keep > b->blocks) {
       out->blocked = DS_BLOCKED_KV;
@@ -250,7 +256,7 @@ static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
   budget b = {c->max_num_batched_tokens, v->free_blocks};
   (void)state;
   if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= b.tokens && v->decode_blocks <= b.blocks) {
-    out->decode_all = out->hold = true; /* by far the usual case */
+    out->decode_all = out->hold = out->hold_past_finish = true; /* by far the usual case */
     return DS_OK;
   }
   if (!serve_all(c, v, out, &b)) {
@@ -267,6 +273,7 @@ static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
   return DS_OK;
 }
 
+static bool overlaps(const void *cfg) { return ((const config *)cfg)->async_scheduling; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
 static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_batched_tokens; }
 
@@ -279,9 +286,10 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .engine = "vllm",
-    .init = init,
+    .speculates = true,
     .accepts = accepts,
     .plan = plan,
+    .overlaps = overlaps,
     .rank = rank,
     .ranked = ranked,
     .max_seqs = max_seqs,

@@ -6,7 +6,7 @@
  * A tenant that comes back after having had nothing queued is lifted to the lowest counter among the queued ones, or, when
  * nobody is queued, to that of the tenant whose last request left the queue most recently, so that idling saves nothing up. If the chosen request does
  * not fit, admission stops. Iteration-level batching of whole prompts; KV for prompt and output cap is set aside at
- * admission. Up to 255 tenants are told apart; what comes after shares the last counter.
+ * admission. Up to 256 tenants are told apart; those that come after share the last one's counter.
  * Source: Sheng et al., Fairness in Serving Large Language Models (OSDI 2024), Algorithm 2; Ying1123/VTC-artifact
  * slora/server/router/vtc_req_queue.py @14c19b700659 (weights 1 and 2). */
 #include "sched/whole_prompts.h"
@@ -26,6 +26,7 @@ static const ds_param params[] = {
 };
 
 typedef struct tenant {
+  uint32_t name;
   int64_t counter;
   int64_t queued, decoding, entering, leaving; /* requests; entering and leaving: since the last plan */
   bool lift;                                   /* came back since the last plan */
@@ -33,20 +34,28 @@ typedef struct tenant {
 
 typedef struct state {
   tenant tenant[TENANTS];
-  uint32_t n;    /* of the first n, some have been seen */
+  uint32_t n;    /* in order of appearance */
   uint32_t last; /* whose last queued request was admitted most recently */
 } state;
 
-static uint32_t number(const ds_req_view *r) { return r->tenant < TENANTS ? r->tenant : TENANTS - 1; }
+/* Of those seen; s->n for a new one while there is room, then the last. */
+static uint32_t number(const state *s, const ds_req_view *r) {
+  uint32_t i = 0;
+  while (i < s->n && s->tenant[i].name != r->tenant) i++;
+  return i < TENANTS ? i : TENANTS - 1;
+}
 
 static void on_arrival(void *st, const ds_req_view *r) {
   state *s = st;
-  uint32_t i = number(r);
-  if (i >= s->n) s->n = i + 1;
+  uint32_t i = number(s, r);
+  if (i == s->n) s->tenant[s->n++].name = r->tenant;
   if (s->tenant[i].queued++ == 0) s->tenant[i].lift = true;
 }
 
-static void on_finish(void *st, const ds_req_view *r) { ((state *)st)->tenant[number(r)].leaving++; }
+static void on_finish(void *st, const ds_req_view *r) {
+  state *s = st;
+  s->tenant[number(s, r)].leaving++;
+}
 
 /* Everybody's tokens since the last plan; whoever finished did so in the last of those iterations. */
 static void charge(state *s, const config *c, uint64_t steps) {
@@ -73,11 +82,11 @@ static void lift(state *s) {
 }
 
 /* The first queued request of a tenant that this plan has not taken yet. */
-static uint32_t first_of(const ds_sched_view *v, const ds_plan *out, uint32_t who) {
+static uint32_t first_of(const state *s, const ds_sched_view *v, const ds_plan *out, uint32_t who) {
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
     bool taken = false;
     for (uint32_t i = 0; i < out->n_grants; i++) taken = taken || out->grants[i].slot == slot;
-    if (!taken && number(&v->req[slot]) == who) return slot;
+    if (!taken && number(s, &v->req[slot]) == who) return slot;
   }
   return DS_SLOT_NONE;
 }
@@ -86,12 +95,12 @@ static uint32_t choose(const state *s, const ds_sched_view *v, const ds_plan *ou
   uint32_t best = DS_SLOT_NONE;
   for (uint32_t i = 0; i < s->n; i++) {
     if (s->tenant[i].queued == 0) continue;
-    uint32_t slot = first_of(v, out, i);
+    uint32_t slot = first_of(s, v, out, i);
     if (best == DS_SLOT_NONE) {
       best = slot;
       continue;
     }
-    int64_t mine = s->tenant[i].counter, its = s->tenant[number(&v->req[best])].counter;
+    int64_t mine = s->tenant[i].counter, its = s->tenant[number(s, &v->req[best])].counter;
     if (mine != its ? mine < its : v->req[slot].index < v->req[best].index) best = slot;
   }
   return best;
@@ -115,15 +124,17 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
       out->blocked = DS_BLOCKED_KV;
       break;
     }
-    tenant *t = &s->tenant[number(&v->req[slot])];
+    uint32_t who = number(s, &v->req[slot]);
+    tenant *t = &s->tenant[who];
     t->counter += c->input_weight * v->req[slot].prompt_tokens;
     t->entering++;
-    if (--t->queued == 0) s->last = number(&v->req[slot]);
+    if (--t->queued == 0) s->last = who;
     blocks -= need;
     out->grants[out->n_grants++] =
         (ds_grant){.slot = slot, .tokens = v->req[slot].prompt_tokens, .reserve_tokens = tokens};
   }
-  out->hold = out->n_grants == 0; /* nobody leaves before somebody finishes, so nobody enters */
+  /* Without a free seat nobody enters. With one, whose turn it is changes with every token. */
+  out->hold = out->n_grants == 0 && out->blocked != DS_BLOCKED_KV;
   return DS_OK;
 }
 

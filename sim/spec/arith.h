@@ -9,6 +9,7 @@
 
 #include "spec/hardware.h"
 #include "spec/model.h"
+#include "spec/run.h"
 
 typedef struct ds_arith {
   double peak_per_s;   /* FLOP/s or integer operations per second, dense */
@@ -20,6 +21,20 @@ typedef struct ds_arith {
 
 /* hw with a positive 16-bit peak. */
 ds_arith ds_arith_of(const ds_hw *hw, ds_format weights);
+
+/* The same for a mixture's experts, which have kernels and efficiencies of their own. */
+typedef struct ds_expert_arith {
+  double peak_per_s, weight_bytes;
+  ds_moe_group group;
+} ds_expert_arith;
+ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights);
+
+/* On a part with measured efficiencies: the first group that this run uses and that is an estimate all the same, by its
+ * name in the card; NULL: none. */
+const char *ds_estimated_group(const ds_run *run);
+
+/* Lower-case name as in a hardware card: moe_bf16 moe_fp8 ... */
+const char *ds_moe_group_name(ds_moe_group g);
 
 /* Lower-case name as in a hardware card: gemm_bf16 gemm_fp8 gemm_nvfp4 gemm_int4 gemm_int8_wo. */
 const char *ds_gemm_group_name(ds_gemm_group g);

@@ -31,7 +31,34 @@ typedef struct ds_eff_prefill { /* 3.2 */
 } ds_eff_prefill;
 typedef struct ds_eff_allreduce { /* 4.1 */
   double a1_s, b_s, e1, a2_s, e2;
+  double a3_s, e3; /* reduced in the switch (NVLS, SHARP); e3 0: not known */
 } ds_eff_allreduce;
+
+typedef struct ds_eff_moe { /* 3.5 */
+  double ec, em, t0_s, mh, ea, skew;
+} ds_eff_moe;
+typedef enum ds_moe_group {
+  DS_MOE_BF16,
+  DS_MOE_FP8, /* also W8A8 int8 */
+  DS_MOE_NVFP4,
+  DS_MOE_MXFP4, /* 16-bit activations */
+  DS_MOE_MXFP4_A8,
+  DS_MOE_INT4,
+  DS_MOE_GROUPS
+} ds_moe_group;
+typedef struct ds_eff_latent { /* 3.4; p is 1, 2 or 4 */
+  double em, ec, t0_s, c_s, p;
+} ds_eff_latent;
+typedef struct ds_eff_transfer { /* 4.2, 4.3: a latency, and a share of the link */
+  double lat_s, e;
+} ds_eff_transfer;
+/* Parts that hold all weights in on-chip memory and pass tokens from device to device (section 7); layer_s 0: no
+ * such part. */
+typedef struct ds_dataflow {
+  double layer_s;      /* time of one layer for one token */
+  double hop_s;        /* from one device to the next */
+  double compute_frac; /* share of peak arithmetic that a long prompt reaches */
+} ds_dataflow;
 
 typedef struct ds_hw {
   char name[DS_NAME_MAX];
@@ -48,12 +75,22 @@ typedef struct ds_hw {
   char price_date[16];                /* as printed beside the price, e.g. 2026-05 */
   bool big_default;                   /* vLLM's larger default limits: 70 GiB or more, and no A100 */
   ds_grade grade;                     /* of the efficiencies: measured kernels, or estimates */
+  /* of single groups, where others are measured */
+  bool gemm_estimated[DS_GEMM_GROUPS], decode_kv8_estimated, latent_estimated[2] /* by width of KV: 16, 8 */,
+      moe_estimated[DS_MOE_GROUPS], exchange_estimated;
   double sustained_clock;             /* factor on compute that long runs keep (0..1] */
   ds_eff_gemm gemm[DS_GEMM_GROUPS];
   ds_eff_decode decode_kv16, decode_kv8;
   ds_eff_prefill prefill_16, prefill_8;
   ds_eff_allreduce allreduce;
   double elementwise_em;
+  ds_eff_moe moe[DS_MOE_GROUPS];
+  ds_eff_latent latent_kv16, latent_kv8;
+  ds_eff_prefill latent_prefill;
+  ds_eff_transfer dispatch_low, combine_low, dispatch_normal, combine_normal; /* all-to-all of experts */
+  double scale_up_devices;            /* how many share the scale-up network; 0: no limit known */
+  ds_eff_transfer peer, network;      /* point to point over scale-up links, and over the NIC */
+  ds_dataflow dataflow;
 } ds_hw;
 
 /* What the engine's software adds around the kernels; cards in models/engines. */
@@ -64,6 +101,13 @@ typedef struct ds_engine_card {
   double per_request_s;  /* per running request and iteration */
   double small_kernel_s; /* fixed time of one elementwise kernel */
   double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
+  bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
+  bool async_scheduling; /* the host's time hides behind the device's */
+  /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
+   * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
+  int64_t capture_max, capture_step;
+  double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
+  double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;
 
 #endif

@@ -6,11 +6,13 @@
 #include "base/status.h"
 #include "spec/hardware.h"
 #include "spec/model.h"
+#include "spec/speculation.h"
 
 typedef enum ds_cost_tier { DS_COST_ROOFLINE, DS_COST_SPEED_OF_LIGHT, DS_COST_LINEAR } ds_cost_tier;
 
 typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequence x D + draft_token x drafts */
   double step_s, prefill_token_s, decode_sequence_s, draft_token_s;
+  double scheduling_s; /* of the host, per iteration */
 } ds_linear;
 
 typedef enum ds_eviction { DS_EVICT_LRU, DS_EVICT_LFU, DS_EVICT_FIFO } ds_eviction;
@@ -39,11 +41,17 @@ typedef struct ds_pool {
   double memory_utilization;
   bool prefix_cache, warm_cache; /* warm: the workload's prefixes are resident at the start */
   ds_eviction eviction;    /* which cached blocks go first */
+  ds_speculation speculative;
+  bool attention_8bit;       /* attention multiplies in 8 bit (fp8 or int8) where the cache is 8 bit */
+  bool two_batch_overlap;    /* halves of a batch take turns: one computes while the other communicates */
+  int64_t redundant_experts; /* copies of busy experts, which even out the load */
+  double power_cap_w;        /* per device; 0: none */
   /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
   int64_t max_num_seqs, max_num_batched_tokens;
 } ds_pool;
 
 #define DS_KV_UNLIMITED INT64_MAX
+#define DS_REACH_MAX 1048576 /* longest window that the engine counts, tokens */
 
 /* Limits for one request; 0: no limit. Good = meets all, inclusive. */
 typedef struct ds_slo_request {
@@ -82,6 +90,7 @@ typedef struct ds_tier {
 typedef struct ds_run {
   ds_model model;
   ds_format weights, kv_cache;
+  ds_format expert_weights; /* of a mixture's experts */
   ds_cost_tier cost_tier;
   ds_linear linear;
   ds_pool pool; /* one pool for now; disaggregation brings the array */

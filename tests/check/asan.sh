@@ -35,7 +35,7 @@ verdict $? "a leak on purpose is seen"
 with_reports "$san" make -s --no-print-directory O="$O" CONFIG=asan TEST_TIMEOUT=600 run-tests >"$B/tests.log" 2>&1
 status=$?
 [ $status -eq 0 ] || grep -A 60 '^FAIL' "$B/tests.log"
-verdict $status "tests under sanitizers: $(tail -n 1 "$B/tests.log")"
+verdict $status "tests under sanitizers: $(cat "$B/tests/summary")"
 reports=$(find "$san" -type f | head -n 5)
 # shellcheck disable=SC2086
 [ -z "$reports" ] || head -n 40 $reports

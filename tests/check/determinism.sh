@@ -9,9 +9,10 @@ unset MAKEFLAGS MFLAGS # of a make that called us: what follows is a build of it
 : "${O:=build}"
 root=$PWD
 cases=tests/golden/cases.txt
-hashes=tests/golden/hashes.txt
+hashes=${HASHES:-tests/golden/hashes.txt}
 fail=0
 [ "${O#/}" != "$O" ] || O=$root/$O
+export DRYSERVE_DATA=$root # for a build outside the tree
 
 hash_all() { # program; the working folder has the data folders and tests/golden. Prints `hash  name` lines
   local name args sum
@@ -74,18 +75,22 @@ done
 # Another folder, environment, and where this is root another user. The program is copied, so that it finds its data there.
 away="$work/another folder"
 mkdir -p "$away/tests"
-cp -R models hwprofiles traces studies plots "$away/"
+for folder in models hwprofiles traces studies plots; do
+  [ ! -d $folder ] || cp -R $folder "$away/"
+done
 cp -R tests/golden "$away/tests/"
 cp "$O/clang-O3/dryserve" "$away/dryserve"
 chmod -R a+rX "$work"
 export -f hash_all
 export cases
-elsewhere=(env -i "PATH=$PATH" LC_ALL=de_DE.UTF-8 LANG=tr_TR.UTF-8 TZ=Asia/Kathmandu HOME=/nonexistent COLUMNS=40)
+# A locale with decimal commas, where it can be made.
+localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" >/dev/null 2>&1
+elsewhere=(env -i "PATH=$PATH" "LOCPATH=$work" LC_ALL=de_DE.UTF-8 LANG=tr_TR.UTF-8 TZ=Asia/Kathmandu HOME=/nonexistent COLUMNS=40)
 who=
 if [ "$(id -u)" -eq 0 ] && command -v runuser >/dev/null 2>&1; then
   who=", as nobody"
   elsewhere=(runuser -u nobody -- "${elsewhere[@]}")
 fi
-(cd "$away" && "${elsewhere[@]}" "cases=$cases" bash -c "$(declare -f hash_all); hash_all ./dryserve") >"$work/away"
+(cd "$away" && "${elsewhere[@]}" "cases=$cases" bash -c "$(declare -f hash_all); hash_all ./dryserve" 2>/dev/null) >"$work/away"
 same "another locale, time zone and folder$who" "$work/away"
 exit $fail

@@ -17,7 +17,7 @@ for config in gcc-O0 gcc-O3 clang-O0 clang-O3; do
 done
 if make -s -j"$(nproc)" --no-print-directory O="$O" CONFIG=clang-O3 DEV=1 tests 2>&1 &&
   make -s --no-print-directory O="$O" CONFIG=clang-O3 DEV=1 run-tests >"$O/clang-tests.log" 2>&1; then
-  echo "ok - tests under clang -O3: $(tail -n 1 "$O/clang-tests.log")"
+  echo "ok - tests under clang -O3: $(cat "$O/clang-O3/tests/summary")"
 else
   [ ! -s "$O/clang-tests.log" ] || grep -A 60 '^FAIL' "$O/clang-tests.log"
   echo "not ok - tests under clang -O3"

@@ -60,7 +60,7 @@ static struct {
 
 static FILE *steps_file;
 
-static void die(int status, const char *format, ...) {
+__attribute__((format(printf, 2, 3), noreturn)) static void die(int status, const char *format, ...) {
   va_list ap;
   va_start(ap, format);
   fputs("naive_policies: ", stderr);

@@ -101,11 +101,11 @@ static inline void harness_begin(const char *driver) {
   if (access(program(), X_OK)) bail("no program at %s; set DRYSERVE", program());
 }
 
-/* A path in that folder. Eight may be in use at once. */
+/* A path in that folder. The last 32 stay valid. */
 __attribute__((format(printf, 1, 2))) static inline const char *at(const char *format, ...) {
-  static char s[8][1200];
+  static char s[32][1200];
   static int next;
-  char *out = s[next = (next + 1) % 8];
+  char *out = s[next = (next + 1) % 32];
   int n = snprintf(out, sizeof s[0], "%s/", work_dir);
   va_list ap;
   va_start(ap, format);

@@ -88,8 +88,10 @@ static inline i64 put_token_times(text *t, const json_t *r, i64 per) {
   bool at_once = json_array_size(gaps) == 0 && now == get_ns(r, "finish_s", 1e9);
   put_time(t, now, per);
   for (size_t i = 0; i < json_array_size(gaps); i++) {
+    const json_t *chunk = json_array_get(json_object_get(r, "chunk_tokens"), i + 1);
     now += llround(json_number_value(json_array_get(gaps, i)) * 1e6);
     put_time(t, now, per);
+    for (i64 k = 1; k < (chunk ? (i64)json_integer_value(chunk) : 1); k++) put_time(t, now, per);
   }
   for (i64 i = 1; at_once && i < n; i++) put_time(t, now, per);
   return now;

@@ -41,7 +41,7 @@ static bool sourced(const json_t *card) {
   const char *path, *name = json_string_value(json_object_get(card, "name"));
   size_t n = 0;
   json_object_foreach(values, path, v) {
-    if (!strcmp(path, "weights")) continue;
+    if (!strcmp(path, "weights") || !strcmp(path, "expert_weights")) continue;
     const char *grade = json_string_value(json_object_get(v, "grade"));
     size_t g = 0;
     while (grade && g < LEN(grades) && strcmp(grade, grades[g])) g++;

@@ -83,6 +83,7 @@ static inline void world_policy(world *w, uint64_t *s, i64 grain_ns) {
   w->watermark = chance(s, 30) ? between(s, 1, 4) : 0;
   w->full_must_fit = chance(s, 50);
   w->chunked = chance(s, 75);
+  if (!w->chunked && chance(s, 70)) w->budget = 1; /* grows to the longest request, no further */
   w->by_priority = chance(s, 15) && world_priority;
   w->max_batch = between(s, 1, 10);
   w->hold = chance(s, 50);
@@ -102,8 +103,9 @@ static inline bool world_fits(const world *w, i64 p, i64 o, i64 max_tokens) {
 }
 
 static inline void world_requests(world *w, uint64_t *s, i64 grain_ns) {
-  i64 most = w->kv_blocks < 0 ? 400 : w->kv_blocks * w->block_tokens;
-  if (most > 400) most = 400;
+  bool is_long = chance(s, 6); /* answers of thousands of tokens, over many blocks */
+  i64 most = w->kv_blocks < 0 ? 4000 : w->kv_blocks * w->block_tokens;
+  if (most > (is_long ? 4000 : 400)) most = is_long ? 4000 : 400;
   if (w->max_model_len && w->max_model_len < most) most = w->max_model_len;
   i64 now = chance(s, 30) ? between(s, 1, 50) * grain_ns : 0;
   double mean_gap_ns = (w->linear ? (double)w->step_ns : 8e6) * (chance(s, 50) ? 0.5 : 6);
@@ -117,6 +119,7 @@ static inline void world_requests(world *w, uint64_t *s, i64 grain_ns) {
     do {
       r->input = world_length(s, most - 1);
       r->output = chance(s, 15) ? 1 : world_length(s, most - r->input);
+      if (is_long && chance(s, 10)) r->output = between(s, 1, most - r->input);
       r->max_tokens = w->is_static && chance(s, 40) ? r->output + between(s, 0, 20) : r->output;
       if (w->max_model_len && r->input + r->max_tokens > w->max_model_len)
         r->max_tokens = r->output;

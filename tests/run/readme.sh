@@ -10,7 +10,10 @@ program=${DRYSERVE:-./dryserve}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/w"
-cp -R models hwprofiles traces studies plots "$tmp/w/" && cp "$program" "$tmp/w/dryserve" || exit 1
+for folder in models hwprofiles traces studies plots; do
+  [ ! -d $folder ] || cp -R $folder "$tmp/w/" || exit 1
+done
+cp "$program" "$tmp/w/dryserve" || exit 1
 unset DRYSERVE_DATA
 fail=0
 blocks=0
@@ -70,6 +73,14 @@ while IFS= read -r line || [ -n "$line" ]; do
   esac
 done <README.md
 [ $blocks -gt 0 ] || { echo "not ok - no command to run in README.md"; fail=1; }
+broken=$(grep -oE '\]\([^):]+\)' README.md | sed 's/^](//; s/)$//' | sort -u | while read -r f; do [ -e "$f" ] || echo "$f"; done)
+if [ -n "$broken" ]; then
+  printf '%s\n' "$broken"
+  echo "not ok - README.md links to files that are not there"
+  fail=1
+else
+  echo "ok - README.md links to files that are there"
+fi
 # The tour of the code names files that exist.
 lost=$(grep -oE '`[a-z]+/[a-z0-9_]+\.[ch]`' sim/README.md | tr -d '\140' | sort -u | while read -r f; do [ -e "sim/$f" ] || echo "$f"; done)
 if [ -n "$lost" ]; then

@@ -93,7 +93,7 @@ says "Over 0.5 GB/s it is better to compute again; from 10 GB/s on nearly everyt
 run studies/kv/repeated.yaml
 warm=$(number total_token_throughput)
 run studies/kv/repeated.yaml pools.main.initial_cache=empty
-cold=$(number total_token_throughput) hits=$(number prefix_cache_hit_rate)
+cold=$(number total_token_throughput)
 run studies/kv/repeated.yaml pools.main.prefix_cache=false pools.main.initial_cache=empty
 none=$(number total_token_throughput)
 says "Against a warm cache the benchmark claims $(of '%.1f' "$warm / 1000") thousand tokens/s, against an empty one $(of '%.1f' "$cold / 1000"), without a cache $(of '%.1f' "$none / 1000")."

@@ -47,7 +47,7 @@ static inline ds_run run_of(const char *model, const char *hardware, const char 
   card_read(DS_CARD_MODEL, model, &r.model);
   card_read(DS_CARD_HARDWARE, hardware, &r.pool.hw);
   card_read(DS_CARD_ENGINE, engine, &r.pool.engine);
-  r.weights = weights;
+  r.weights = r.expert_weights = weights;
   r.kv_cache = kv;
   r.cost_tier = DS_COST_ROOFLINE;
   strcpy(r.pool.name, "main");

@@ -51,8 +51,8 @@ Test(cards, every_number_has_a_source_a_date_and_a_grade) {
     char **names;
     size_t n;
     cr_assert(ds_card_names((ds_card_kind)kind, ".", &names, &n));
-    const size_t at_least[DS_CARD_KINDS] = {11, 5, 2};
-    const int figures[DS_CARD_KINDS] = {12, 35, 5};
+    const size_t at_least[DS_CARD_KINDS] = {60, 30, 7};
+    const int figures[DS_CARD_KINDS] = {12, 35, 5}, dataflow = 12;
     cr_assert_geq(n, at_least[kind]);
     for (size_t i = 0; i < n; i++) {
       char path[256];
@@ -74,7 +74,11 @@ Test(cards, every_number_has_a_source_a_date_and_a_grade) {
                         strcmp(c->key, "date") == 0,
                     "%s: %s stands alone", path, c->key);
       }
-      cr_assert_geq(count, figures[kind], "%s: %d figures", path, count);
+      bool flow = ds_node_get(doc.root, "dataflow") != NULL;
+      cr_assert_geq(count, flow ? dataflow : figures[kind], "%s: %d figures", path, count);
+      if (kind != DS_CARD_MODEL)
+        cr_assert_not_null(ds_node_get(doc.root, "calibrated_on"),
+                           "%s does not say what it was calibrated on", path);
       const ds_node *name = ds_node_get(doc.root, "name");
       cr_assert(name != NULL && strcmp(name->text, names[i]) == 0, "%s: its name is not the file's",
                 path);
@@ -101,6 +105,41 @@ Test(cards, aliases_lead_to_them) {
                {DS_CARD_MODEL, "meta-llama/Llama-2-7b-hf", "llama-2-7b"},
                {DS_CARD_MODEL, "qwen/qwen3-32b", "qwen3-32b"},
                {DS_CARD_MODEL, "codellama/CodeLlama-34b-Instruct-hf", "codellama-34b"},
+               {DS_CARD_HARDWARE, "Gaudi2", "gaudi2"},
+               {DS_CARD_HARDWARE, "MI250", "mi250"},
+               {DS_CARD_HARDWARE, "L40S", "l40s"},
+               {DS_CARD_HARDWARE, "GH200", "gh200"},
+               {DS_CARD_HARDWARE, "Max 1550", "max-1550"},
+               {DS_CARD_HARDWARE, "Gaudi3", "gaudi3"},
+               {DS_CARD_HARDWARE, "SN40L", "sn40l"},
+               {DS_CARD_HARDWARE, "A100-PCIe-80GB", "a100-80-pcie"},
+               {DS_CARD_HARDWARE, "H100-NVL", "h100-nvl"},
+               {DS_CARD_HARDWARE, "Ascend 910B", "ascend-910b"},
+               {DS_CARD_HARDWARE, "RTX 4090", "rtx-4090"},
+               {DS_CARD_HARDWARE, "GB200", "gb200"},
+               {DS_CARD_HARDWARE, "H100-PCIe", "h100-pcie"},
+               {DS_CARD_HARDWARE, "NVIDIA Jetson AGX Orin 64G", "jetson-orin"},
+               {DS_CARD_MODEL, "meta-llama/Meta-Llama-3-8B", "llama-3-8b"},
+               {DS_CARD_MODEL, "meta-llama/Meta-Llama-3-70B-Instruct", "llama-3-70b"},
+               {DS_CARD_MODEL, "meta-llama/Llama-3.1-405B", "llama-3.1-405b"},
+               {DS_CARD_MODEL, "meta-llama/Llama-2-70b", "llama-2-70b"},
+               {DS_CARD_MODEL, "meta-llama/Llama-2-70b-chat-hf", "llama-2-70b"},
+               {DS_CARD_MODEL, "mistralai/Mistral-7B-v0.1", "mistral-7b-v0.1"},
+               {DS_CARD_MODEL, "mistralai/Mistral-7B-Instruct", "mistral-7b-v0.1"},
+               {DS_CARD_MODEL, "openai/gpt-oss-120b", "gpt-oss-120b"},
+               {DS_CARD_MODEL, "mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"},
+               {DS_CARD_MODEL, "mistralai/Mixtral-8x22B-v0.1", "mixtral-8x22b"},
+               {DS_CARD_MODEL, "Qwen/Qwen3-235B-A22B", "qwen3-235b-a22b"},
+               {DS_CARD_MODEL, "Qwen/Qwen2-7B", "qwen2-7b"},
+               {DS_CARD_MODEL, "Qwen/Qwen2-72B", "qwen2-72b"},
+               {DS_CARD_MODEL, "Qwen/Qwen3-14B", "qwen3-14b"},
+               {DS_CARD_MODEL, "bigscience/bloom", "bloom-176b"},
+               {DS_CARD_MODEL, "MiniMaxAI/MiniMax-M2.5", "minimax-m2"},
+               {DS_CARD_MODEL, "EleutherAI/gpt-j-6b", "gpt-j-6b"},
+               {DS_CARD_MODEL, "tiiuae/falcon-180B", "falcon-180b"},
+               {DS_CARD_MODEL, "meta-llama/Llama-4-Maverick-17B-128E-Instruct", "llama-4-maverick"},
+               {DS_CARD_MODEL, "meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama-4-scout"},
+               {DS_CARD_MODEL, "deepseek-ai/DeepSeek-R1-0528", "deepseek-r1"},
                {DS_CARD_ENGINE, "vllm", "vllm-2025"}};
   const ds_data_dirs dirs = {{"."}, 1};
   for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
@@ -158,8 +197,12 @@ Test(cards, every_part_and_model_can_be_priced) {
         for (int64_t tp = 1; tp <= 4; tp *= 2) {
           run.pool.tensor_parallel = tp;
           ds_error err = {0};
-          cr_assert_eq(ds_run_validate(&run, &err), DS_OK, "%s on %s, %s: %s", run.model.name,
-                       parts[h], ds_format_name((ds_format)f), err.text);
+          bool ok = ds_run_validate(&run, &err) == DS_OK;
+          if (tp > 1 && (strstr(err.text, "does not divide") != NULL ||
+                         strstr(err.text, "scale_up_bandwidth") != NULL))
+            continue; /* heads that 4 does not divide; a part that stands alone */
+          cr_assert(ok, "%s on %s, %s: %s", run.model.name, parts[h], ds_format_name((ds_format)f),
+                    err.text);
         }
       }
     }

@@ -168,10 +168,10 @@ Test(run, refuses_what_it_cannot_price) {
       "must be a positive count, found 0");
   BAD(r.pool.replicas = -1, "pools.main.replicas", "found -1");
   BAD(r.pool.replicas = 2000000, "pools.main.replicas", "at most 1000000");
-  BAD(r.pool.pipeline_parallel = 2, "pools.main.pipeline_parallel",
-      "tensor parallelism only, so it must be 1, found 2");
-  BAD(r.pool.data_parallel = 8, "pools.main.data_parallel", "tensor parallelism only");
-  BAD(r.pool.expert_parallel = 4, "pools.main.expert_parallel", "tensor parallelism only");
+  BAD(r.pool.pipeline_parallel = 33, "pools.main.pipeline_parallel",
+      "33 stages are more than the layers, 32");
+  BAD(r.pool.data_parallel = 3, "pools.main.tensor_parallel", "columns of the feed-forward layer");
+  BAD(r.pool.expert_parallel = 4, "pools.main.expert_parallel", "needs a model with experts");
   BAD(r.pool.data_parallel = 0, "pools.main.data_parallel", "positive");
   BAD(r.model.layers = 0, "model", "layers");
   BAD(r.model.vocab = -5, "model", "vocab");
@@ -191,7 +191,8 @@ Test(run, refuses_what_it_cannot_price) {
   BAD(r.pool.hw.gemm[DS_GEMM_FP8] = (ds_eff_gemm){0}, "card h100-sxm has no usable gemm_fp8",
       "needed for fp8");
   BAD(r.pool.hw.decode_kv16.p = 3, "attn_decode_kv16", "1, 2 or 4");
-  BAD(r.pool.hw.scale_up_bytes_per_s = 0, "scale_up_bandwidth", "tensor_parallel above 1");
+  BAD(r.pool.hw.scale_up_bytes_per_s = 0, "scale_up_bandwidth",
+      "more than one device in a replica");
   BAD(r.pool.hw.allreduce.e2 = 0, "allreduce", "tensor_parallel above 1");
   BAD(r.pool.engine.per_request_s = -1, "pools.main.engine", "at least 0");
   BAD((r.cost_tier = DS_COST_LINEAR, r.pool.kv_blocks = 4, r.linear.step_s = nan), "cost.step",

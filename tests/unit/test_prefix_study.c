@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/registry.h"
 #include "io/span_ids.h"
+#include "study/driver.h"
 #include "study/prefix_study.h"
 
 typedef struct rows {
@@ -163,6 +165,67 @@ Test(prefix_study, mooncake_conversations) {
     cr_assert(ds_prefix_study_bound(s, lru[i][0], &bound));
     cr_assert(bound >= lru[i][1] && bound <= 105710);
   }
+  ds_prefix_study_free(s);
+  free_rows(&t);
+}
+
+/* Alone, one after the other, with room for everything: the run finds what the study says. */
+Test(prefix_study, a_run_agrees) {
+  uint64_t x = 2463534242u, fresh = 1;
+  rows t = {0};
+  uint64_t history[6][40];
+  size_t length[6] = {0};
+  for (int i = 0; i < 200; i++) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    size_t who = x % 6, more = x / 32 % 4;
+    if (length[who] + more > 40) length[who] = x % 3;
+    for (size_t k = 0; k < more; k++) history[who][length[who]++] = fresh++;
+    /* One token more than its blocks hold, so that whole blocks may be found to the last. */
+    add_row(&t, history[who], length[who], 64, (uint32_t)length[who] * 64 + 1);
+    t.r[t.n - 1].arrival_ns = i * DS_NS_PER_S;
+    t.r[t.n - 1].output_tokens = t.r[t.n - 1].max_tokens = 1 + (uint32_t)(x % 50);
+  }
+  ds_prefix_study *s = study(&t, 16, false);
+  const ds_prefix_found *found = ds_prefix_study_found(s);
+  ds_run run = {.cost_tier = DS_COST_LINEAR,
+                .linear = {.step_s = 1e-3},
+                .pool = {.name = "main",
+                         .scheduler = "vllm-v1",
+                         .replicas = 1,
+                         .tensor_parallel = 1,
+                         .pipeline_parallel = 1,
+                         .data_parallel = 1,
+                         .expert_parallel = 1,
+                         .kv_blocks = 100000,
+                         .kv_block_tokens = 16,
+                         .memory_utilization = 0.9,
+                         .prefix_cache = true}};
+  const ds_sched_ops *sched = ds_scheduler_find("vllm-v1");
+  for (size_t i = 0; i < sched->n_params; i++) {
+    const ds_param *p = &sched->params[i];
+    unsigned char *at = run.pool.scheduler_config.bytes + p->offset;
+    bool flag = p->preset != 0;
+    int64_t value = (int64_t)p->preset;
+    if (p->type == DS_PARAM_BOOL) memcpy(at, &flag, sizeof flag);
+    if (p->type == DS_PARAM_INT) memcpy(at, &value, sizeof value);
+  }
+  run.pool.max_num_seqs = 256;
+  run.pool.max_num_batched_tokens = 2048;
+  ds_error err = {0};
+  ds_sim *sim;
+  ds_sim_options opt = {0};
+  bool more = true;
+  cr_assert_eq(ds_sim_new(&run, sched, ds_router_find("round-robin"), &opt, &ds_heap, &sim, &err), DS_OK, "%s", err.text);
+  cr_assert_eq(ds_sim_feed(sim, t.r, t.n, &err), DS_OK, "%s", err.text);
+  ds_sim_close(sim);
+  while (more) cr_assert_eq(ds_sim_step(sim, 1000, &more, &err), DS_OK, "%s", err.text);
+  const ds_cache_totals *c = &ds_sim_result(sim)->replicas[0].cache;
+  cr_assert_eq(c->hit_blocks, found->hit_blocks);
+  cr_assert_eq(c->hit_tokens, found->hit_tokens);
+  cr_assert_eq(c->asked_blocks, found->blocks);
+  cr_assert_eq(c->asked_tokens, found->input_tokens);
+  cr_assert_gt(c->hit_blocks, 1000);
+  ds_sim_free(sim);
   ds_prefix_study_free(s);
   free_rows(&t);
 }

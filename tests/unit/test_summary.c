@@ -65,7 +65,7 @@ static void add_request(world *w, double send_ms, double queue_ms, uint32_t prom
                         const double *token_ms, uint32_t n) {
   size_t i = w->r.n++;
   cr_assert_lt(i, (size_t)MAX_REQUESTS);
-  ds_request q = {ns(send_ms), prompt, n, n, 0};
+  ds_request q = {.arrival_ns = ns(send_ms), .input_tokens = prompt, .output_tokens = n, .max_tokens = n};
   cr_assert(ds_arrivals_add(&w->arrivals, &q, 1));
   w->ttft[i] = ns(token_ms[0] - send_ms);
   w->e2e[i] = ns(token_ms[n - 1] - send_ms);
@@ -368,7 +368,7 @@ static ds_flow mdi_queue(double rho, size_t n, double extra_s, uint64_t seed) {
       now += gap;
       wait_s = fmax(0, wait_s + 1 - gap);
     }
-    ds_request q = {llround(now * 1e9), 1, 1, 1, 0};
+    ds_request q = {.arrival_ns = llround(now * 1e9), .input_tokens = 1, .output_tokens = 1, .max_tokens = 1};
     cr_assert(ds_arrivals_add(&a, &q, 1));
     wait[i] = llround(wait_s * 1e9);
     e2e[i] = llround((wait_s + 1 + extra_s) * 1e9);
@@ -436,7 +436,7 @@ Test(summary, concurrency_is_that_of_a_full_sweep) {
       start[i] = at;
       e2e[i] = 1 + (int64_t)(uniform(&state) * (seed % 3 == 0 ? 30 : 3000));
       end[i] = at + e2e[i];
-      ds_request q = {at, 1, 1, 1, 0};
+      ds_request q = {.arrival_ns = at, .input_tokens = 1, .output_tokens = 1, .max_tokens = 1};
       cr_assert(ds_arrivals_add(&a, &q, 1));
     }
     qsort(end, n, sizeof *end, by_time);
@@ -462,7 +462,7 @@ Test(summary, lengths_of_the_workload) {
   ds_arrivals a;
   memset(&a, 0, sizeof a);
   for (uint32_t i = 1; i <= 1000; i++) {
-    ds_request q = {0, i, 1001 - i, 1001 - i, 0};
+    ds_request q = {.arrival_ns = 0, .input_tokens = i, .output_tokens = 1001 - i, .max_tokens = 1001 - i};
     cr_assert(ds_arrivals_add(&a, &q, 1));
   }
   cr_assert_eq(a.input.sum, 500500);

@@ -22,9 +22,7 @@ typedef struct text {
 
 static void put(text *t, const char *s) {
   size_t n = strlen(s);
-  if (t->n + n > TEXT_MAX) n = TEXT_MAX - t->n;
-  memcpy(t->s + t->n, s, n);
-  t->n += n;
+  for (size_t i = 0; i < n && t->n < TEXT_MAX; i++) t->s[t->n++] = s[i];
 }
 
 #define PICK(r, list) (list)[ds_rng_below((r), DS_ARRAY_LEN(list))]

@@ -1,0 +1,1 @@
+naive_policies.o: tests/naive/naive_policies.c

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A mixture of experts on one device.
+ *
+ * A batch of T tokens per attention group brings Tg = T groups tokens to the experts of the whole
+ * replica; of the pairs of token and expert this device has pr = Tg k / ranks, over its E / ranks
+ * experts. How many of these it touches, and so has to read:
+ *   D = local (1 - (1 - k / E)^(Tg^rho)), at least min(1, pr)
+ * (each token draws k of E; rho < 1, since tokens of real text choose alike). Then
+ *   compute 6 pr h f / (peak ec) (1 + mh D / pr) (1 + skew), weights D 3 h f wb / (bandwidth em),
+ *   activations (pr (4 h + 6 f) + 4 Tg h / ranks) / (bandwidth ea)
+ *   t = t0 + max(compute, weights) + activations.
+ * mh says how narrow products starve, skew how much more the busiest expert has than the mean (no
+ * matter when each has at most one token, and evened out by copies of the busy ones). Form and
+ * constants: fitted on the mixture tables of ai-dynamo/aiconfigurator @095f58a51c. At the speed of
+ * light the fewest experts are read, since a batch could choose alike. */
+#include "cost/operators.h"
+
+ds_moe ds_moe_bind(const ds_run *run, bool ideal) {
+  const ds_model *m = &run->model;
+  const ds_hw *hw = &run->pool.hw;
+  ds_moe x = {.layers = (double)ds_model_moe_layers(m)};
+  if (x.layers == 0) return x;
+  double ranks = (double)(run->pool.tensor_parallel * run->pool.data_parallel);
+  ds_expert_arith a = ds_expert_arith_of(hw, run->expert_weights);
+  x.ranks = (double)run->pool.expert_parallel;
+  x.experts = (double)m->experts;
+  x.top_k = (double)m->top_k;
+  x.local = x.experts / x.ranks;
+  x.width = (double)m->expert_ffn / (ranks / x.ranks);
+  x.hidden = (double)m->hidden;
+  x.shared_one = (double)m->shared_ffn / (double)run->pool.tensor_parallel;
+  x.shared = x.shared_one * (double)m->shared_experts;
+  x.weight_bytes = a.weight_bytes;
+  x.peak_per_s = x.flops_per_s = a.peak_per_s;
+  x.bytes_per_s = x.act_bytes_per_s = hw->memory_bytes_per_s;
+  x.rho = 1;
+  x.ideal = ideal;
+  if (ideal) return x;
+  const ds_eff_moe *e = &hw->moe[a.group];
+  x.flops_per_s *= e->ec;
+  x.bytes_per_s *= e->em;
+  x.act_bytes_per_s *= e->ea;
+  x.t0_s = e->t0_s;
+  x.mh = e->mh;
+  x.skew = run->pool.redundant_experts > 0 ? 0 : e->skew;
+  if (run->pool.engine.expert_rho > 0) x.rho = run->pool.engine.expert_rho;
+  return x;
+}
+
+double ds_moe_touched(const ds_moe *m, double tokens) {
+  double pairs = tokens * m->top_k / m->ranks;
+  if (m->ideal) {
+    double fewest = m->top_k / m->ranks;
+    return pairs < fewest ? pairs : fewest;
+  }
+  double missed = ds_pow(1.0 - m->top_k / m->experts, ds_pow(tokens, m->rho));
+  double touched = m->local * (1.0 - missed), least = pairs < 1 ? pairs : 1;
+  return touched > least ? touched : least;
+}
+
+ds_kernel_time ds_moe_time(const ds_moe *m, double tokens) {
+  ds_kernel_time t = {0, false};
+  if (!(tokens > 0)) return t;
+  double pairs = tokens * m->top_k / m->ranks, touched = ds_moe_touched(m, tokens);
+  double compute_s = 6.0 * pairs * m->hidden * m->width / m->flops_per_s;
+  double weights_s = touched * 3.0 * m->hidden * m->width * m->weight_bytes / m->bytes_per_s;
+  if (m->ideal) {
+    t.compute = compute_s > weights_s;
+    t.s = t.compute ? compute_s : weights_s;
+    return t;
+  }
+  double per_expert = (pairs > 1 ? pairs : 1) / touched;
+  compute_s *= 1.0 + m->mh / per_expert;
+  if (tokens * m->top_k / m->experts > 1) compute_s *= 1.0 + m->skew;
+  double moved_s = (pairs * (4.0 * m->hidden + 6.0 * m->width) + tokens * m->hidden * 4.0 / m->ranks) /
+                   m->act_bytes_per_s;
+  t.compute = compute_s > weights_s;
+  t.s = m->t0_s + (t.compute ? compute_s : weights_s) + moved_s;
+  return t;
+}

@@ -1,0 +1,24 @@
+sjf_oracle.o: sim/sched/sjf_oracle.c sim/sched/whole_prompts.h \
+  sim/base/num.h sim/base/types.h sim/engine/sched.h sim/base/status.h \
+  sim/spec/param.h sim/spec/run.h sim/spec/hardware.h sim/spec/model.h \
+  sim/spec/speculation.h
+
+sim/sched/whole_prompts.h:
+
+sim/base/num.h:
+
+sim/base/types.h:
+
+sim/engine/sched.h:
+
+sim/base/status.h:
+
+sim/spec/param.h:
+
+sim/spec/run.h:
+
+sim/spec/hardware.h:
+
+sim/spec/model.h:
+
+sim/spec/speculation.h:

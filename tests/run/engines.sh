@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# studies/engines: the order in which the schedulers came to be is the order of the rates that they hold, and chunks keep gaps short.
+set -u
+export LC_ALL=C
+dryserve=${DRYSERVE:-./dryserve}
+n=0
+failed=0
+result() { # good (0 or 1), description
+  n=$((n + 1))
+  if [ "$1" = 1 ]; then echo "ok $n - $2"; else
+    echo "not ok $n - $2"
+    failed=1
+  fi
+}
+metric() { # scenario, rate, name
+  scale=$(awk -v r="$2" 'BEGIN { printf "%.9g", 5.4647 / r }')
+  "$dryserve" run "studies/engines/$1.yaml" --quiet --json - --set "workload.time_scale=$scale" |
+    awk -F: -v k="\"$3\"" 'index($1, k) { gsub(/[ ,]/, "", $2); print $2; exit }'
+}
+# The first fails at this rate (requests per second) to keep p99 TTFT within 2 s, the second holds it.
+beats() { # slower, faster, rate
+  a=$(metric "$1" "$3" p99_ttft_ms)
+  b=$(metric "$2" "$3" p99_ttft_ms)
+  result "$(awk -v a="${a:-0}" -v b="${b:-9e9}" 'BEGIN { print (a > 2000 && b <= 2000) }')" \
+    "at $3 req/s p99 TTFT is over 2 s with $1 ($a ms), not with $2 ($b ms)"
+}
+beats static triton 0.0335
+beats triton orca 1
+beats orca vllm-v0 13
+beats vllm-v0 vllm-v1 18.2
+v0=$(metric vllm-v0 15 p99_itl_ms)
+for e in sarathi vllm-v1-512; do
+  x=$(metric $e 15 p99_itl_ms)
+  result "$(awk -v a="${x:-9e9}" -v b="${v0:-0}" 'BEGIN { print (a < b / 2) }')" \
+    "at 15 req/s p99 ITL of $e ($x ms) is under half of vllm-v0's ($v0 ms)"
+done
+for s in studies/engines/*.yaml; do
+  case $s in */sglang.yaml | */trtllm.yaml | */tgi.yaml) "$dryserve" list schedulers | grep -q "$(basename "$s" .yaml)" || continue ;; esac
+  "$dryserve" run "$s" --explain-config >/dev/null 2>&1
+  result $((!$?)) "$s is a scenario"
+done
+echo "1..$n"
+exit $failed

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Layers that are not plain attention over everything, experts, and replicas of several stages and
+ * attention groups: against sums by hand, and against what must hold. */
+#include "cards.h"
+
+#include <math.h>
+
+#include "base/num.h"
+#include "core/registry.h"
+#include "cost/memory.h"
+#include "cost/operators.h"
+#include "engine/sim.h"
+#include "io/scenario.h"
+
+/* What each new token reads, one by one. */
+Test(shapes, pairs_and_cached_tokens_within_reach) {
+  static const int64_t lengths[] = {1, 2, 5, 8, 9, 16, 31}, cached[] = {0, 1, 3, 7, 8, 9, 24, 40};
+  for (size_t i = 0; i < DS_ARRAY_LEN(lengths); i++) {
+    for (size_t k = 0; k < DS_ARRAY_LEN(cached); k++) {
+      for (int64_t reach = 0; reach <= 40; reach += 4) {
+        for (int chunked = 0; chunked < (reach > 0 ? 2 : 1); chunked++) {
+          int64_t s = lengths[i], c = cached[k], pairs = 0, first = c + s;
+          for (int64_t at = c + 1; at <= c + s; at++) { /* the token at place `at`, from 1 */
+            int64_t reads = reach == 0 ? at : ds_attention_near(at, reach, chunked);
+            pairs += reads;
+            if (at - reads < first) first = at - reads;
+          }
+          cr_assert_eq(ds_attention_pairs((double)s, (double)c, (double)reach, chunked),
+                       (double)pairs, "%lld after %lld within %lld%s", (long long)s, (long long)c,
+                       (long long)reach, chunked ? ", chunked" : "");
+          double kv = ds_attention_kv((double)s, (double)c, (double)reach, chunked);
+          cr_assert_geq(kv, (double)(c + s - first)); /* the model reads whole blocks of the window */
+          cr_assert_leq(kv, (double)(c + s));
+        }
+      }
+    }
+  }
+}
+
+/* A run of a model with windows, priced by walking the batch in every iteration. */
+static void windows_by_hand(bool chunked) {
+  enum { N = 12 };
+  static const char text[] =
+      "scenario: 1\nmodel: llama-3.1-8b\npools:\n  - {name: main, hardware: h100-sxm, engine: "
+      "generic, scheduler: vllm-v1, kv_blocks: 4000, scheduler_options: {max_num_seqs: 64}}\n"
+      "router: {policy: round-robin}\nworkload: {requests: [{arrival_ns: 0, input_tokens: 1, "
+      "output_tokens: 1}]}\n";
+  ds_data_dirs dirs = {{"."}, 1};
+  ds_scenario sc;
+  ds_diag d = {0};
+  cr_assert(ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, &sc, &d), "%s", d.text);
+  ds_run run = sc.run;
+  run.model.window = 24;
+  run.model.full_layers = 5;
+  run.model.chunked = chunked;
+  const ds_sched_ops *sched = ds_scheduler_find("vllm-v1");
+  ds_request r[N];
+  memset(r, 0, sizeof r);
+  for (uint32_t i = 0; i < N; i++) {
+    r[i].input_tokens = 1 + 7 * i % 40;
+    r[i].output_tokens = r[i].max_tokens = 2 + 13 * i % 70;
+  }
+  const ds_sim_options opt = {0};
+  ds_error err = {0};
+  ds_sim *s = NULL;
+  cr_assert_eq(ds_sim_new(&run, sched, ds_router_find("round-robin"), &opt, &plain_alloc, &s, &err),
+               DS_OK, "%s", err.text);
+  cr_assert_eq(ds_sim_feed(s, r, N, &err), DS_OK, "%s", err.text);
+  ds_sim_close(s);
+  for (bool more = true; more;) cr_assert_eq(ds_sim_step(s, 1000, &more, &err), DS_OK);
+  const ds_result *res = ds_sim_result(s);
+
+  ds_pricer *p = pricer_of(&run, 2048, 64);
+  ds_shape all;
+  memset(&all, 0, sizeof all);
+  for (int i = 0; i < N; i++) {
+    double n = r[i].input_tokens;
+    shape_add_chunk(&all, r[i].input_tokens, 0, true);
+    all.prefill_near_pairs += ds_attention_pairs(n, 0, 24, chunked);
+    all.prefill_near_kv += ds_attention_kv(n, 0, 24, chunked);
+  }
+  int64_t t = ds_price_mixed_ns(p, &all), out[N];
+  for (uint32_t done = 1, left = N; left > 0; done++) {
+    int64_t rows = 0, ctx = 0, near = 0;
+    for (int i = 0; i < N; i++) {
+      if (r[i].output_tokens == done) out[i] = t, left--;
+      if (r[i].output_tokens <= done) continue;
+      int64_t c = (int64_t)r[i].input_tokens + done;
+      rows++;
+      ctx += c;
+      near += chunked ? (c - 1) % 24 + 1 : c < 24 ? c : 24;
+    }
+    if (rows > 0) t += ds_decode_general_ns(ds_price_decode(p, rows), (double)ctx, (double)near);
+  }
+  for (size_t i = 0; i < N; i++) {
+    bool found = false;
+    for (size_t k = 0; k < res->n; k++) found = found || res->e2e_ns[k] == out[i];
+    cr_assert(found, "request %zu should end at %lld", i, (long long)out[i]);
+  }
+  ds_pricer_free(p);
+  ds_sim_free(s);
+}
+
+Test(shapes, the_engine_counts_sliding_windows) { windows_by_hand(false); }
+Test(shapes, the_engine_counts_chunks) { windows_by_hand(true); }
+
+/* Sampling k of E experts for each of T tokens, T independent: how many are hit. */
+Test(shapes, experts_touched) {
+  ds_run run = run_of("qwen3-30b-a3b", "h100-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 1);
+  run.pool.engine.expert_rho = 1;
+  ds_moe m = ds_moe_bind(&run, false);
+  uint64_t state = 88172645463325252ull;
+  for (int tokens = 1; tokens <= 64; tokens *= 4) {
+    double sum = 0;
+    for (int trial = 0; trial < 400; trial++) {
+      bool hit[128] = {false};
+      int touched = 0;
+      for (int t = 0; t < tokens; t++) {
+        int pick[8];
+        for (int i = 0; i < 8;) { /* k different ones */
+          state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+          int e = (int)(state % 128), same = 0;
+          for (int j = 0; j < i; j++) same |= pick[j] == e;
+          if (same) continue;
+          pick[i++] = e;
+          touched += !hit[e];
+          hit[e] = true;
+        }
+      }
+      sum += touched;
+    }
+    double got = ds_moe_touched(&m, tokens);
+    cr_assert_leq(fabs(got - sum / 400), 0.02 * got + 0.2, "%d tokens: %.2f, drawn %.2f", tokens,
+                  got, sum / 400);
+  }
+  run.pool.engine.expert_rho = 0.8;
+  ds_moe alike = ds_moe_bind(&run, false);
+  cr_assert_lt(ds_moe_touched(&alike, 64), ds_moe_touched(&m, 64)); /* tokens that choose alike */
+  cr_assert_float_eq(ds_moe_touched(&m, 1), 8, 1e-9);
+}
+
+static double ops_total(const ds_run *run, int64_t seqs, double ctx, int64_t prompt) {
+  ds_pricer *p = pricer_of(run, 4096, 512);
+  ds_shape s = shape_of(seqs, ctx);
+  s.decode_near = ctx;
+  if (prompt > 0) shape_add_chunk(&s, prompt, 0, true);
+  ds_ops o;
+  ds_price_ops(p, &s, &o);
+  ds_mixed_price m;
+  ds_price_mixed(p, &s, &m);
+  double total = ds_ops_total(&o);
+  cr_assert_leq(fabs((double)m.total_ns - total * 1e9), 0.5 + total * 1e-3);
+  ds_pricer_free(p);
+  return total;
+}
+
+/* A pipeline: one sequence pays every stage and every hop, a full one the pace of its slowest stage. */
+Test(shapes, pipelines) {
+  ds_run one = run_of("llama-3.1-70b", "h200-sxm", "generic", DS_FMT_FP8, DS_FMT_BF16, 2);
+  ds_run four = one;
+  four.pool.pipeline_parallel = 4;
+  double hop = one.pool.hw.peer.lat_s + 8192 * 2.0 / (450e9 * one.pool.hw.peer.e);
+  double alone = ops_total(&one, 1, 1000, 0);
+  cr_assert_float_eq(ops_total(&four, 1, 1000, 0), alone + 4 * hop, 1e-9);
+  /* 256 rows are four batches of 64: 20 of 80 layers each, and the output layer on the last stage */
+  ds_pricer *p = pricer_of(&one, 4096, 512);
+  ds_shape quarter = shape_of(64, 64000);
+  ds_ops o;
+  ds_price_ops(p, &quarter, &o);
+  double engine = one.pool.engine.per_iteration_s + 256 * one.pool.engine.per_request_s;
+  double stage = (o.gemm_attn + o.gemm_mlp + o.attn_dec + o.elt + o.ar) / 4 + o.lmhead;
+  double hops = 4 * (one.pool.hw.peer.lat_s + 64 * 8192 * 2.0 / (450e9 * one.pool.hw.peer.e));
+  double got = ops_total(&four, 256, 256000, 0), want = 4 * stage + hops + engine;
+  cr_assert_float_eq(got, want, 1e-9, "%.9f, want %.9f", got, want);
+  cr_assert_lt(got, 4 * alone + hops);
+  ds_pricer_free(p);
+  /* uneven: 80 layers on 3 stages go 27 27 26, and no stage is faster than its share */
+  ds_run three = one;
+  three.pool.pipeline_parallel = 3;
+  ds_run even = one;
+  even.pool.pipeline_parallel = 2;
+  double t3 = ops_total(&three, 300, 300000, 0), t2 = ops_total(&even, 300, 300000, 0);
+  cr_assert_gt(t3, ops_total(&one, 100, 100000, 0));
+  cr_assert_lt(fabs(t3 / t2 - 1), 0.7);
+  /* memory: a stage holds its layers only */
+  ds_memory m1, m4;
+  ds_error err = {0};
+  cr_assert_eq(ds_memory_footprint(&one, &m1, &err), DS_OK, "%s", err.text);
+  cr_assert_eq(ds_memory_footprint(&four, &m4, &err), DS_OK, "%s", err.text);
+  cr_assert_float_eq(m4.kv_bytes_per_token, m1.kv_bytes_per_token / 4, 1e-6);
+  cr_assert_lt(m4.weight_bytes, m1.weight_bytes / 3.5);
+}
+
+/* Experts and latent attention on eight H200, as tensor ranks and as attention groups. */
+Test(shapes, attention_groups_and_expert_ranks) {
+  ds_run tp = run_of("deepseek-v3", "h200-sxm", "generic", DS_FMT_FP8, DS_FMT_FP8, 8), dp = tp;
+  dp.pool.tensor_parallel = 1;
+  dp.pool.data_parallel = dp.pool.expert_parallel = 8;
+  ds_memory mt, md;
+  ds_error err = {0};
+  cr_assert_eq(ds_memory_footprint(&tp, &mt, &err), DS_OK, "%s", err.text);
+  cr_assert_eq(ds_memory_footprint(&dp, &md, &err), DS_OK, "%s", err.text);
+  /* every rank of a group holds the whole latent cache: 61 layers of 576 values of one byte */
+  cr_assert_float_eq(mt.kv_bytes_per_token, 61 * 576.0, 1e-6);
+  cr_assert_float_eq(md.kv_bytes_per_token, 61 * 576.0, 1e-6);
+  /* what is split by heads is repeated in every group (the narrow products into the latent space are
+   * on every rank either way), and so are shared experts */
+  double attention = 1536 * 128.0 * 192 + 512 * 128.0 * 256 + 128 * 128.0 * 7168;
+  double shared = 58 * 3 * 7168.0 * 2048;
+  cr_assert_float_eq(md.weight_bytes - mt.weight_bytes,
+                     61 * attention * (1 - 1.0 / 8) + shared * (1 - 1.0 / 8), 1e3);
+  /* and what does not fit says by how much, and what would */
+  ds_run small = dp;
+  small.pool.hw.memory_bytes = 40e9;
+  cr_assert_eq(ds_memory_footprint(&small, &md, &err), DS_E_INPUT);
+  cr_assert(strstr(err.text, "too much") && strstr(err.text, "data_parallel: 8"), "%s", err.text);
+  /* a batch that is split over groups costs less attention than each rank reading all of it */
+  cr_assert_lt(ops_total(&dp, 32, 32 * 4096.0, 0), ops_total(&tp, 256, 256 * 4096.0, 0));
+  /* two halves that take turns hide communication, copies of experts even out the busiest */
+  ds_run plain = dp, copies = dp, halves = dp;
+  copies.pool.redundant_experts = 32;
+  halves.pool.two_batch_overlap = true;
+  cr_assert_lt(ops_total(&copies, 128, 128 * 1024.0, 0), ops_total(&plain, 128, 128 * 1024.0, 0));
+  cr_assert_eq(ds_memory_footprint(&copies, &mt, &err), DS_OK, "%s", err.text);
+  cr_assert_eq(ds_memory_footprint(&plain, &md, &err), DS_OK, "%s", err.text);
+  cr_assert_float_eq(mt.weight_bytes - md.weight_bytes, 58 * 4 * 3 * 7168.0 * 2048, 1e3);
+  ds_pricer *a = pricer_of(&plain, 8192, 512), *b = pricer_of(&halves, 8192, 512);
+  ds_shape prompt = shape_of(0, 0);
+  shape_add_chunk(&prompt, 8192, 0, true);
+  ds_ops x, y;
+  ds_price_ops(a, &prompt, &x);
+  ds_price_ops(b, &prompt, &y);
+  cr_assert_lt(y.a2a, x.a2a);
+  ds_pricer_free(a);
+  ds_pricer_free(b);
+}
+
+/* Beyond the scale-up network a replica pays for the NIC. */
+Test(shapes, across_nodes) {
+  ds_run in = run_of("llama-3.1-405b", "h100-sxm", "generic", DS_FMT_FP8, DS_FMT_BF16, 8), out = in;
+  out.pool.tensor_parallel = 16;
+  ds_allreduce near = ds_allreduce_bind(&in.pool.hw, 8), far = ds_allreduce_bind(&out.pool.hw, 16);
+  for (double bytes = 1e4; bytes < 1e8; bytes *= 10) {
+    double t = ds_allreduce_s(&far, bytes);
+    cr_assert_gt(t, ds_allreduce_s(&near, bytes));
+    /* no faster than each box's share over its cards: 1 / 8 of the tensor out and in, on 2 nodes */
+    cr_assert_gt(t, bytes / 8 / 50e9);
+  }
+  ds_run wide = run_of("deepseek-v3", "h100-sxm", "generic", DS_FMT_FP8, DS_FMT_FP8, 1), one = wide;
+  wide.pool.data_parallel = wide.pool.expert_parallel = 32;
+  one.pool.data_parallel = one.pool.expert_parallel = 8;
+  ds_exchange w = ds_exchange_bind(&wide, false), n = ds_exchange_bind(&one, false);
+  cr_assert_gt(ds_exchange_s(&w, 64), ds_exchange_s(&n, 64));
+  cr_assert_gt(ds_exchange_s(&w, 4096), 4096 * 7168 * 3.03 * 0.75 / 50e9); /* at least one remote copy */
+}
+
+Test(shapes, a_power_cap_slows_arithmetic_more_than_memory) {
+  ds_run full = run_of("llama-3.1-8b", "h100-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 1),
+         capped = full;
+  capped.pool.power_cap_w = 500;
+  double prompt = ops_total(&capped, 0, 0, 4096) / ops_total(&full, 0, 0, 4096),
+         decode = ops_total(&capped, 8, 8000, 0) / ops_total(&full, 8, 8000, 0);
+  cr_assert_gt(prompt, 1.1);
+  cr_assert_leq(prompt, pow(700.0 / 500.0, 0.6));
+  cr_assert_leq(decode, 1.02);
+}
+
+/* Published rates of one stream: what the cards of such parts were made from, and must give back. */
+Test(shapes, parts_with_weights_on_the_chip) {
+  static const struct {
+    const char *part, *model;
+    int64_t devices;
+    double tokens_per_s, within;
+  } cases[] = {{"wse-3", "llama-3.1-8b", 1, 1800, 0.01},
+               {"wse-3", "llama-3.1-70b", 4, 450, 0.65}, /* launched at 27.8 us a layer */
+               {"groq-lpu", "llama-2-7b", 80, 750, 0.01},
+               {"groq-lpu", "llama-2-70b", 720, 300, 0.01}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
+    ds_run run = run_of(cases[i].model, cases[i].part, "generic", DS_FMT_BF16, DS_FMT_BF16, 1);
+    run.pool.pipeline_parallel = cases[i].devices;
+    run.pool.engine.per_iteration_s = run.pool.engine.per_request_s = 0;
+    ds_memory m;
+    ds_error err = {0};
+    cr_assert_eq(ds_memory_footprint(&run, &m, &err), DS_OK, "%s", err.text);
+    double t = ops_total(&run, 1, 500, 0);
+    cr_assert_leq(fabs(1 / t / cases[i].tokens_per_s - 1), cases[i].within, "%s on %s: %.0f /s",
+                  cases[i].model, cases[i].part, 1 / t);
+    /* many streams fill the pipeline, until arithmetic is full; never faster than it */
+    double many = ops_total(&run, 400, 400 * 500.0, 0);
+    ds_pricer *p = pricer_of(&run, 64, 64);
+    ds_shape s = shape_of(400, 400 * 500.0);
+    cr_assert_geq(many, ds_price_floor_s(p, &s));
+    cr_assert_lt(many, 400 * t);
+    ds_pricer_free(p);
+  }
+  ds_run run = run_of("llama-3.1-70b", "wse-3", "generic", DS_FMT_BF16, DS_FMT_BF16, 1);
+  ds_memory m;
+  ds_error err = {0};
+  cr_assert_eq(ds_memory_footprint(&run, &m, &err), DS_E_INPUT); /* 141 GB on 44 */
+  cr_assert_not_null(strstr(err.text, "tensor_parallel: 4 would fit"), "%s", err.text);
+}
+
+/* Captured graphs are padded to the next size; launches bound what runs outside them; a host that
+ * works ahead shows only what it does not hide. */
+Test(shapes, graphs_launches_and_a_host_that_works_ahead) {
+  ds_run plain = run_of("llama-3.1-8b", "h100-sxm", "vllm-2025", DS_FMT_BF16, DS_FMT_BF16, 1);
+  ds_run graphs = plain, eager = plain, ahead = plain;
+  graphs.pool.engine.capture_max = 64;
+  graphs.pool.engine.capture_step = 8;
+  double engine_9 = 9 * plain.pool.engine.per_request_s, engine_16 = 16 * plain.pool.engine.per_request_s;
+  cr_assert_gt(ops_total(&graphs, 9, 9000, 0), ops_total(&plain, 9, 9000, 0));
+  cr_assert_float_eq(ops_total(&graphs, 16, 16000, 0), ops_total(&plain, 16, 16000, 0), 1e-12);
+  cr_assert_lt(ops_total(&graphs, 9, 9000, 0) - engine_9, ops_total(&plain, 16, 16000, 0) - engine_16);
+  cr_assert_float_eq(ops_total(&graphs, 65, 65000, 0), ops_total(&plain, 65, 65000, 0), 1e-12);
+  eager.pool.engine.launch_s = 50e-6;
+  eager.pool.engine.kernels_per_layer = 12;
+  double floor = 32 * 12 * 50e-6;
+  cr_assert_geq(ops_total(&eager, 1, 100, 0), floor);
+  cr_assert_float_eq(ops_total(&eager, 1, 100, 8), floor + plain.pool.engine.per_iteration_s +
+                                                       2 * plain.pool.engine.per_request_s, 1e-9);
+  ahead.pool.engine.async_scheduling = true;
+  cr_assert_float_eq(ops_total(&ahead, 32, 32000, 0),
+                     ops_total(&plain, 32, 32000, 0) - plain.pool.engine.per_iteration_s -
+                         32 * plain.pool.engine.per_request_s, 1e-9);
+}
+
+static const struct {
+  const char *model, *hardware;
+  ds_format weights, kv;
+  int64_t tp, dp, ep, pp;
+} GRID[] = {{"mixtral-8x7b", "h100-sxm", DS_FMT_BF16, DS_FMT_BF16, 2, 1, 1, 1},
+            {"deepseek-v3", "h200-sxm", DS_FMT_FP8_BLOCK, DS_FMT_FP8, 8, 1, 1, 1},
+            {"deepseek-v3", "b200-sxm", DS_FMT_NVFP4, DS_FMT_FP8, 1, 8, 8, 1},
+            {"deepseek-v3.2", "h200-sxm", DS_FMT_FP8_BLOCK, DS_FMT_FP8, 8, 1, 8, 1},
+            {"gpt-oss-120b", "b200-sxm", DS_FMT_MXFP4_A8, DS_FMT_FP8, 2, 1, 1, 1},
+            {"gpt-oss-20b", "mi300x", DS_FMT_MXFP4, DS_FMT_BF16, 1, 1, 1, 1},
+            {"qwen3-next-80b-a3b", "h100-sxm", DS_FMT_FP8, DS_FMT_BF16, 2, 1, 1, 1},
+            {"gemma-3-27b", "l40s", DS_FMT_FP8_STATIC, DS_FMT_BF16, 4, 1, 1, 1},
+            {"llama-4-scout", "h200-sxm", DS_FMT_FP8, DS_FMT_FP8, 4, 1, 4, 1},
+            {"llama-3.1-70b", "a100-80-sxm", DS_FMT_INT4, DS_FMT_INT8, 2, 1, 1, 4},
+            {"falcon-180b", "tpu-v6e", DS_FMT_INT8, DS_FMT_BF16, 8, 1, 1, 2}};
+
+/* Time does not fall with rows, context or prompt, and nothing beats the speed of light. A narrow
+ * product may gain a little when its rows fill a second row of tiles: then more units work on it. */
+#define NOT_BELOW(t, last) ((double)(t) >= 0.98 * (double)(last)-1)
+Test(shapes, time_never_falls_and_never_beats_light) {
+  for (size_t g = 0; g < DS_ARRAY_LEN(GRID); g++) {
+    ds_run run = run_of(GRID[g].model, GRID[g].hardware, "vllm-2025", GRID[g].weights, GRID[g].kv,
+                        GRID[g].tp);
+    run.pool.data_parallel = GRID[g].dp;
+    run.pool.expert_parallel = GRID[g].ep;
+    run.pool.pipeline_parallel = GRID[g].pp;
+    ds_run light = run;
+    light.cost_tier = DS_COST_SPEED_OF_LIGHT;
+    ds_pricer *p = pricer_of(&run, 4096, 256), *l = pricer_of(&light, 4096, 256);
+    double reach = (double)ds_model_reach(&run.model);
+    int64_t last = 0;
+    for (int64_t n = 1; n <= 300; n++) {
+      double near = (double)n * (reach > 0 && reach < 700 ? reach : 700);
+      ds_shape s = shape_of(n, 700.0 * (double)n);
+      s.decode_near = near;
+      ds_mixed_price m, f;
+      ds_price_mixed(p, &s, &m);
+      ds_price_mixed(l, &s, &f);
+      cr_assert(NOT_BELOW(m.total_ns, last), "%s: %lld rows", GRID[g].model, (long long)n);
+      cr_assert_geq(m.total_ns + 1, f.total_ns, "%s: %lld rows beat light", GRID[g].model, (long long)n);
+      cr_assert_geq((double)f.total_ns + 1, ds_price_floor_s(l, &s) * 1e9, "%s: %lld rows", GRID[g].model,
+                    (long long)n);
+      last = m.total_ns;
+    }
+    last = 0;
+    for (int64_t tokens = 1; tokens <= 4096; tokens += 1 + tokens / 7) {
+      ds_shape s = shape_of(16, 16000);
+      s.decode_near = 16 * (reach > 0 && reach < 1000 ? reach : 1000);
+      shape_add_chunk(&s, tokens, 512, true);
+      s.prefill_near_pairs = ds_attention_pairs((double)tokens, 512, reach, run.model.chunked);
+      s.prefill_near_kv = ds_attention_kv((double)tokens, 512, reach, run.model.chunked);
+      ds_mixed_price m, f;
+      ds_price_mixed(p, &s, &m);
+      ds_price_mixed(l, &s, &f);
+      cr_assert(NOT_BELOW(m.total_ns, last), "%s: %lld tokens", GRID[g].model, (long long)tokens);
+      cr_assert_geq(m.total_ns + 1, f.total_ns, "%s: %lld tokens", GRID[g].model, (long long)tokens);
+      last = m.total_ns;
+    }
+    ds_pricer_free(p);
+    ds_pricer_free(l);
+  }
+}
+
+/* Verifying drafts reads the cache once, and pays for more rows everywhere else. */
+Test(shapes, drafts_are_verified_in_one_pass) {
+  for (size_t g = 0; g < DS_ARRAY_LEN(GRID); g++) {
+    ds_run run = run_of(GRID[g].model, GRID[g].hardware, "generic", GRID[g].weights, GRID[g].kv, GRID[g].tp);
+    run.pool.data_parallel = GRID[g].dp;
+    run.pool.expert_parallel = GRID[g].ep;
+    run.pool.pipeline_parallel = GRID[g].pp;
+    run.pool.speculative = (ds_speculation){.method = DS_DRAFT_MTP, .tokens = 1};
+    ds_pricer *p = pricer_of(&run, 4096, 256);
+    ds_shape s = shape_of(16, 16000);
+    s.decode_near = 16 * (double)ds_attention_near(1000, ds_model_reach(&run.model) > 0 ? ds_model_reach(&run.model) : 1000, false);
+    ds_mixed_price plain, verify, drafted;
+    ds_price_mixed(p, &s, &plain);
+    s.draft_tokens = 16;
+    ds_price_verify(p, &s, &verify);
+    s.draft_passes = 1;
+    s.draft_rows = 16;
+    ds_price_verify(p, &s, &drafted);
+    cr_assert_geq(verify.total_ns, plain.total_ns - plain.total_ns / 50, "%s", GRID[g].model);
+    cr_assert_lt(verify.total_ns, 2 * plain.total_ns, "%s", GRID[g].model);
+    cr_assert_gt(drafted.total_ns, verify.total_ns, "%s", GRID[g].model);
+    cr_assert_lt(drafted.total_ns, verify.total_ns + plain.total_ns, "%s", GRID[g].model);
+    ds_memory with, without;
+    ds_error err = {0};
+    run.pool.hw.memory_bytes = 2e12;
+    cr_assert_eq(ds_memory_footprint(&run, &with, &err), DS_OK, "%s: %s", GRID[g].model, err.text);
+    run.pool.speculative.method = DS_DRAFT_NONE;
+    cr_assert_eq(ds_memory_footprint(&run, &without, &err), DS_OK);
+    cr_assert_gt(with.weight_bytes, without.weight_bytes);
+    cr_assert_gt(with.kv_bytes_per_token, without.kv_bytes_per_token);
+    ds_pricer_free(p);
+  }
+}

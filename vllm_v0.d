@@ -1,0 +1,24 @@
+vllm_v0.o: sim/sched/vllm_v0.c sim/engine/sched.h sim/base/status.h \
+  sim/base/types.h sim/spec/param.h sim/spec/run.h sim/spec/hardware.h \
+  sim/spec/model.h sim/spec/speculation.h sim/base/num.h \
+  sim/sched/decode_holds.h
+
+sim/engine/sched.h:
+
+sim/base/status.h:
+
+sim/base/types.h:
+
+sim/spec/param.h:
+
+sim/spec/run.h:
+
+sim/spec/hardware.h:
+
+sim/spec/model.h:
+
+sim/spec/speculation.h:
+
+sim/base/num.h:
+
+sim/sched/decode_holds.h:
