@@ -161,6 +161,7 @@ bool ds_flat_take(ds_flat *f, ds_row *row, ds_more *more, ds_diag *d) {
   more->class_name = v[DS_FIELD_CLASS].text;
   more->model = v[DS_FIELD_MODEL].text;
   more->tenant = v[DS_FIELD_TENANT].text;
+  row->tenant = ds_tenant_number(more->tenant);
   more->prefix = v[DS_FIELD_PREFIX].text;
   more->prefix_tokens = (uint32_t)v[DS_FIELD_PREFIX_TOKENS].number;
   more->images = (uint32_t)v[DS_FIELD_IMAGES].number;

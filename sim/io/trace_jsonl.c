@@ -537,7 +537,7 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
                   .output_tokens = (uint32_t)count[KEY_OUTPUT],
                   .max_tokens = (uint32_t)count[KEY_MAX],
                   .priority = (int32_t)count[KEY_PRIORITY],
-                  .tenant = tenant_number(tenant),
+                  .tenant = ds_tenant_number(named[KEY_TENANT]),
                   .time_column = column_of(j, s, KEY_ARRIVAL),
                   .input_column = column_of(j, s, KEY_INPUT),
                   .output_column = column_of(j, s, KEY_OUTPUT)};

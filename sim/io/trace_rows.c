@@ -113,6 +113,21 @@ static bool grow_texts(ds_rows *r) {
   return true;
 }
 
+/* A tenant is told apart by a number: its own where its name is one, else a hash of the name (FNV-1a, 32 bits). */
+uint32_t ds_tenant_number(const char *name) {
+  uint32_t hash = 2166136261u;
+  uint64_t number = 0;
+  size_t n = name != NULL ? strlen(name) : 0;
+  if (n == 0) return 0;
+  for (size_t i = 0; i < n; i++) {
+    hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+    number = name[i] >= '0' && name[i] <= '9' && number <= UINT32_MAX ? number * 10 + (uint64_t)(name[i] - '0')
+                                                                      : UINT64_MAX;
+  }
+  if (number <= UINT32_MAX) return (uint32_t)number;
+  return hash != 0 ? hash : 1;
+}
+
 static const char *copy_text(ds_rows *r, const char *s, size_t n) {
   char *c = ds_arena_take(&r->texts, n + 1);
   if (c != NULL) memcpy(c, s, n);

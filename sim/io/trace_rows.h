@@ -92,6 +92,8 @@ bool ds_rows_blocks(ds_rows *r, ds_pull *p, const char *name, const uint64_t **o
 bool ds_rows_check_blocks(ds_rows *r, const char *at, uint32_t input, uint64_t n,
                           uint32_t block_tokens, int tail_rule, bool *tail, ds_diag *d);
 
+/* A name as a number: its own where it is one; 0 for none. */
+uint32_t ds_tenant_number(const char *name);
 uint64_t ds_mix64(uint64_t x);
 uint64_t ds_hash_text(const char *s);
 
