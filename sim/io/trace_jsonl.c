@@ -485,21 +485,6 @@ static bool take_more(jsonl *j, const int64_t *count, const bool *present, const
   return true;
 }
 
-/* A tenant is told apart by a number: its own where its name is one, else a hash of the name (FNV-1a, 32 bits). */
-static uint32_t tenant_number(const char *name) {
-  uint32_t hash = 2166136261u;
-  uint64_t number = 0;
-  size_t n = strlen(name);
-  if (n == 0) return 0;
-  for (size_t i = 0; i < n; i++) {
-    hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-    number = name[i] >= '0' && name[i] <= '9' && number <= UINT32_MAX ? number * 10 + (uint64_t)(name[i] - '0')
-                                                                      : UINT64_MAX;
-  }
-  if (number <= UINT32_MAX) return (uint32_t)number;
-  return hash != 0 ? hash : 1;
-}
-
 static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_diag *d) {
   int64_t count[KEY_N] = {0};
   bool present[KEY_N] = {false};

@@ -1,1 +1,0 @@
-naive_policies.o: tests/naive/naive_policies.c
