@@ -120,16 +120,19 @@ double ds_decode_general_s(const ds_decode_price *d, double ctx, double near) {
   return d->near_layers > 0 ? s + d->near_layers * overlap(d, near) : s;
 }
 
+/* One batch of so many: nearly always there is one, and a division is slow. */
+static inline double share(double x, double batches) { return batches == 1 ? x : x / batches; }
+
 /* Layers of one kind: `sum` is of the contexts that they read, and so pairs and kv. */
 static void layers_cost(const ds_operators *o, double layers, const ds_shape *s, double batches,
                         double sum, double pairs, double kv, ds_ops *ops,
                         double part_s[DS_PART_N]) {
   if (!(layers > 0)) return;
   if (s->decode_seqs > 0) {
-    double n = (double)s->decode_seqs / batches;
+    double n = share((double)s->decode_seqs, batches);
     double t = s->draft_tokens > 0
-                   ? ds_attn_verify_s(o, n, (double)s->draft_tokens / batches, sum / batches)
-                   : ds_attn_decode_s(&o->decode, n, sum / batches);
+                   ? ds_attn_verify_s(o, n, share((double)s->draft_tokens, batches), share(sum, batches))
+                   : ds_attn_decode_s(&o->decode, n, share(sum, batches));
     t *= layers;
     bool compute = o->decode.comp_per_ctx_s > o->decode.mem_per_ctx_s;
     part_s[compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += t;
@@ -137,8 +140,8 @@ static void layers_cost(const ds_operators *o, double layers, const ds_shape *s,
   }
   if (s->prefill_tokens > 0) {
     ds_kernel_time k =
-        ds_attn_prefill_time(&o->prefill, (double)s->prefill_tokens / batches, pairs / batches,
-                             kv / batches, (double)s->prefill_tiles / batches);
+        ds_attn_prefill_time(&o->prefill, share((double)s->prefill_tokens, batches), share(pairs, batches),
+                             share(kv, batches), share((double)s->prefill_tiles, batches));
     part_s[k.compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += layers * k.s;
     if (ops != NULL) ops->attn_pre += layers * k.s;
   }
@@ -161,9 +164,11 @@ void ds_attention_cost(const ds_operators *o, const ds_shape *s, double batches,
                        ds_ops *ops, double part_s[DS_PART_N]) {
   layers_cost(o, rounds * o->full_layers, s, batches, s->decode_ctx, s->prefill_pairs, s->prefill_kv_tokens,
               ops, part_s);
-  layers_cost(o, rounds * o->near_layers, s, batches, s->decode_near, s->prefill_near_pairs,
-              s->prefill_near_kv, ops, part_s);
-  ds_states_cost(o, s, batches, rounds, ops, part_s);
+  if (o->near_layers > 0) {
+    layers_cost(o, rounds * o->near_layers, s, batches, s->decode_near, s->prefill_near_pairs,
+                s->prefill_near_kv, ops, part_s);
+  }
+  if (o->state_layers > 0) ds_states_cost(o, s, batches, rounds, ops, part_s);
   if (o->kv_lora > 0 && s->prefill_tokens > 0 && !o->prefill.ideal) { /* expand keys and values */
     double n = rounds * (o->full_layers + o->near_layers);
     ds_kernel_time k = ds_gemm_time(&o->body, (double)s->prefill_tokens / batches,

@@ -194,8 +194,8 @@ ds_status ds_cache_give_back(ds_sim *s, ds_replica *r, uint32_t slot, bool comes
   ds_slot *q = &s->slot[slot];
   if (q->identity > q->shared) DS_TRY(ds_cache_computed(s, r, slot, v->computed)); /* what it generated, too */
   uint32_t own = v->blocks - q->shared;
-  if (s->run.n_tiers > 0) DS_TRY(ds_tiers_keep(s, r, slot));
-  if (comes_back) {
+  if (DS_UNLIKELY(s->run.n_tiers > 0)) DS_TRY(ds_tiers_keep(s, r, slot));
+  if (DS_UNLIKELY(comes_back)) {
     q->kv_run_full = v->computed / s->block_tokens - q->shared;
     DS_TRY(ds_kv_give_owned(&r->kv, own, &q->kv_run, &s->alloc));
   } else {

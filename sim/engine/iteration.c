@@ -229,13 +229,13 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_kv_take(&r->kv, need);
 
   ds_current *c = &r->cur;
-  ds_shape shape = {0};
+  ds_shape shape; /* only where there are grants: clearing it takes as long as all the rest */
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
   double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
   c->alone_ns = c->swap_ns = 0;
   if (plan->n_grants > 0) {
-    shape = (ds_shape){.decode_seqs = rows, .decode_ctx = ctx, .decode_near = near};
+    ds_shape_of_rows(&shape, rows, ctx, near);
     DS_TRY(serve_grants(s, r, plan, &shape));
     rows = shape.decode_seqs;
     ctx = shape.decode_ctx;

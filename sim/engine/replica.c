@@ -2,6 +2,10 @@
 /* A replica in time: arrivals enter its queue, it plans, it runs iterations. */
 #include "engine/lists.h"
 
+static int64_t next_inbox_ns(const ds_replica *r) {
+  return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
+}
+
 /* Into the inbox again, in order of time, behind what comes at the same time. */
 static ds_status put_back(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
   DS_TRY(ds_inbox_push(s, r, e));
@@ -62,10 +66,9 @@ static ds_status look_up_heads(ds_sim *s, ds_replica *r) {
 }
 
 /* What was routed here and has arrived by t enters the queue; called before any plan at or after t. */
-static ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
-  while (r->n_inbox > 0) {
+static ds_status deliver_some(ds_sim *s, ds_replica *r, int64_t t_ns) {
+  while (next_inbox_ns(r) <= t_ns) {
     ds_inbox_entry e = r->inbox[r->inbox_head];
-    if (e.time_ns > t_ns) break;
     r->inbox_head = (r->inbox_head + 1) & (r->cap_inbox - 1);
     r->n_inbox--;
     ds_req_view *v = &s->view[e.slot];
@@ -88,8 +91,8 @@ static ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
   return DS_OK;
 }
 
-static int64_t next_inbox_ns(const ds_replica *r) {
-  return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
+static inline ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
+  return next_inbox_ns(r) <= t_ns ? deliver_some(s, r, t_ns) : DS_OK;
 }
 
 int64_t ds_replica_due_ns(const ds_replica *r) {
@@ -219,7 +222,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
 /* A rank of a group, at an instant at which none of its group runs. */
 ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns) {
   r->v.now_ns = t_ns;
-  deliver(s, r, t_ns);
+  DS_TRY(deliver(s, r, t_ns));
   return plan_now(s, r, until_ns);
 }
 
