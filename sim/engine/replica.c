@@ -120,10 +120,10 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
-  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = p->emit_at_end = false;
-  p->no_overlap = p->preempt_to_back = p->swap_out = false;
-  p->hold_steps = 0;
+  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = false;
+  p->emit_at_end = p->no_overlap = p->preempt_to_back = p->swap_out = false;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
+  p->hold_steps = 0;
   p->wake_ns = DS_TIME_NEVER;
   p->blocked = DS_BLOCKED_NO;
 }

@@ -94,23 +94,23 @@ typedef struct ds_grant {
 typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOCKED_OTHER } ds_blocked;
 
 /* Filled by the policy. The engine owns the arrays and their room (n_running + n_queue entries each). */
-typedef struct ds_plan {
+typedef struct ds_plan { /* what is blank before each plan stands together, so that a few stores clear it */
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
   bool hold_past_finish; /* with hold: a finish changes nothing either, as long as the queue is empty */
-  uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
+  bool hold_finished;   /* rows that finish stay in the batch until all are finished */
+  bool emit_at_end;     /* tokens become visible when the whole batch is finished */
+  bool no_overlap;      /* asynchronous scheduling: the host's time of this iteration is not hidden */
+  bool preempt_to_back; /* the preempted go to the back of the queue instead of its front */
+  bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
   uint32_t n_grants, n_decode, n_preempt;
+  uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
+  uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
+  int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
+  ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;
   uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
-  bool preempt_to_back; /* ... each to the back of the queue instead */
-  bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
-  uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
-  bool hold_finished;   /* rows that finish stay in the batch until all are finished */
-  bool no_overlap;      /* asynchronous scheduling: the host's time of this iteration is not hidden */
-  bool emit_at_end;     /* tokens become visible when the whole batch is finished */
-  int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
-  ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
 } ds_plan;
 
 /* Running, and one token from its next output: what a policy of phases calls a decode. */
