@@ -192,12 +192,13 @@ static bool read_column(ds_reader *r, const ds_node *n, ds_map_entry *e) {
     }
     *colon = '\0';
   }
-  if (text[0] == '\0' || strlen(text) >= sizeof e->column) {
+  size_t bytes = strlen(text) + 1;
+  if (text[0] == '\0' || bytes > sizeof e->column) {
     ds_complain(r->d, n, "%s names no column", ds_name(r, ds_field_names[e->field]));
     ds_diag_expected(r->d, "the name of a column, or in JSON of a key, with dots for nested ones");
     return false;
   }
-  snprintf(e->column, sizeof e->column, "%s", text);
+  memcpy(e->column, text, bytes);
   return ds_note_text(r, ds_field_names[e->field], n, "", n->text);
 }
 
