@@ -29,7 +29,8 @@ static const ds_option options[] = {
 
 static const ds_example examples[] = {
     {"dryserve trace info conversation_trace.jsonl", "what is in it"},
-    {"dryserve trace cut big.csv --window '0 s .. 600 s' --whole-sessions -o ten-minutes.jsonl",
+    {"dryserve trace cut big.csv --window '0 s .. 600 s' --whole-sessions \\\n"
+     "               -o ten-minutes.jsonl",
      "its first ten minutes, sessions whole"},
     {"dryserve trace convert log.jsonl --to azure -o log.csv",
      "as Azure's CSV; what that cannot hold is said"},
