@@ -146,13 +146,13 @@ static void say(const ds_scenario *sc, const ds_arrivals *a, const ds_reuse *u, 
 static bool write_all(const ds_scenario *sc, const gen_args *a, ds_outfile *out, ds_diag *d) {
   ds_generator *g = NULL;
   ds_arrivals *arrivals = calloc(1, sizeof *arrivals);
+  if (arrivals == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
   ds_reuse reuse;
   ds_generated chunk[256];
   size_t n = 1;
   uint64_t id = 0, forked = 0;
   memset(&reuse, 0, sizeof reuse);
-  bool good = arrivals != NULL || ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
-  good = good && ds_generator_open(&sc->workload, sc->run.seed, &g, d);
+  bool good = ds_generator_open(&sc->workload, sc->run.seed, &g, d);
   while (good && n > 0) {
     good = ds_generator_next(g, chunk, DS_ARRAY_LEN(chunk), &n, d);
     for (size_t i = 0; good && i < n; i++) {
@@ -172,7 +172,7 @@ static bool write_all(const ds_scenario *sc, const gen_args *a, ds_outfile *out,
   if (good && !a->quiet) say(sc, arrivals, &reuse, forked);
   ds_generator_close(g);
   ds_reuse_free(&reuse);
-  if (arrivals != NULL) ds_arrivals_free(arrivals);
+  ds_arrivals_free(arrivals);
   free(arrivals);
   return good;
 }

@@ -25,8 +25,8 @@ static const ds_example examples[] = {
 static ds_command command_of(void) {
   ds_command c = {
       .name = "list",
-      .synopsis = "models|hardware|engines|schedulers|routers|formats|metrics|prices|presets|\n"
-                  "       protocols [NAME]",
+      .synopsis = "models|hardware|engines|schedulers|routers|formats|metrics|\n"
+                  "       prices|presets|protocols [NAME]",
       .summary = "Show what there is to choose from.",
       .options = options,
       .n_options = sizeof options / sizeof options[0],

@@ -194,11 +194,11 @@ void ds_list_one_card(ds_outfile *out, const ds_cards *c) {
   if (from && used == 13) snprintf(names + used, sizeof names - used, " nothing");
   if (from) ds_list_wrap(out, names, 0, 2);
   if (text_of(root, "notes")[0]) ds_list_wrap(out, text_of(root, "notes"), 0, 2);
-  ds_out_printf(out, "\n%-32s %-18s %-9s %-7s %s\n", "value", "", "grade", "date", "source");
+  ds_out_printf(out, "\n%-30s %-14s %-9s %-7s %s\n", "value", "", "grade", "date", "source");
   for (size_t i = 0; i < s->n_fields; ++i) {
     const ds_node *group, *n = ds_card_value(root, &s->fields[i], &group);
     if (!n) continue;
-    ds_out_printf(out, "%-32s %-18s %-9s %-7s %s\n", s->fields[i].path, n->text,
+    ds_out_printf(out, "%-30s %-14s %-9s %-7s %s\n", s->fields[i].path, n->text,
                   text_of(group, "grade"), text_of(group, "date"), text_of(group, "source"));
   }
   if (!sources || sources->kind != DS_NODE_MAP) return;

@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
   if (argc < 2) {
     ds_diag d = {.exit = DS_EXIT_OK};
     ds_diag_set(&d, DS_EXIT_USAGE, NULL, 0, 0, "no command given");
-    ds_diag_expected(&d, "one of run, new, gen, trace, list");
+    ds_diag_expected(&d, "one of run, new, gen, trace, validate, calibrate, list");
     return ds_fail(&d, "");
   }
   const char *word = argv[1];

@@ -10,8 +10,8 @@
 static const ds_example examples[] = {
     {"dryserve new --model llama-3.1-8b --hardware h100-sxm --rate 10/s > chat.yaml",
      "a first scenario"},
-    {"dryserve new --model llama-3.1-70b --weights fp8 --hardware 4xh200-sxm --tp 2 --rate 12/s "
-     "\\\n"
+    {"dryserve new --model llama-3.1-70b --weights fp8 --hardware 4xh200-sxm \\\n"
+     "               --tp 2 --rate 12/s \\\n"
      "               --slo 'p99 ttft 2s, p99 tpot 100ms' > chat.yaml",
      "two replicas of two accelerators, with limits"},
     {"dryserve new --from-command 'vllm serve Qwen/Qwen3-32B -tp 2' \\\n"

@@ -29,7 +29,8 @@ static const ds_option options[] = {
 
 static const ds_example examples[] = {
     {"dryserve trace info conversation_trace.jsonl", "what is in it"},
-    {"dryserve trace cut big.csv --window '0 s .. 600 s' --whole-sessions -o ten-minutes.jsonl",
+    {"dryserve trace cut big.csv --window '0 s .. 600 s' --whole-sessions \\\n"
+     "               -o ten-minutes.jsonl",
      "its first ten minutes, sessions whole"},
     {"dryserve trace convert log.jsonl --to azure -o log.csv",
      "as Azure's CSV; what that cannot hold is said"},
@@ -226,7 +227,7 @@ static bool edit(const trace_args *a, const ds_scenario *sc, ds_diag *d) {
                      .out = a->out != NULL ? a->out : "-",
                      .anonymise = a->verb == VERB_ANONYMISE,
                      .merge = a->verb == VERB_MERGE};
-  const ds_workload **w = calloc(a->n_files, sizeof *w);
+  const ds_workload **w = calloc(a->n_files + 1, sizeof *w);
   if (w == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
   for (size_t i = 0; i < a->n_files; i++) w[i] = &sc[i].workload;
   e.workload = w;

@@ -206,8 +206,8 @@ static int validate(const validate_args *a, const ds_data_dirs *dirs, ds_diag *d
   bool held = true, good = ds_measured_open(a->file, &runs, d) && ds_bands_open(dirs, &bands, d);
   bool *wanted = good ? calloc(runs.n, sizeof *wanted) : NULL;
   ds_validated *v = good ? calloc(runs.n, sizeof *v) : NULL;
-  good = good && ((wanted != NULL && v != NULL) || ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory")) &&
-         choose(a, &runs, wanted, d);
+  if (good && (wanted == NULL || v == NULL)) good = ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
+  good = good && wanted != NULL && choose(a, &runs, wanted, d);
   ds_card_cache *cards = good ? ds_card_cache_new(&runs, dirs) : NULL;
   if (cards != NULL) {
     long n = sysconf(_SC_NPROCESSORS_ONLN);

@@ -66,7 +66,8 @@ static void bind_pipeline(const ds_run *run, bool ideal, ds_operators *o) {
   const ds_hw *hw = &p->hw;
   int64_t stages = p->pipeline_parallel < 1 ? 1 : p->pipeline_parallel;
   o->stages = (double)stages;
-  o->last = (double)(run->model.layers / stages); /* what is left over goes to earlier stages */
+  int64_t fewest = run->model.layers / stages; /* what is left over goes to earlier stages */
+  o->last = (double)fewest;
   o->longest = (double)ds_div_up(run->model.layers, stages);
   if (stages == 1 || ideal) return;
   double ranks = (double)(p->tensor_parallel * p->data_parallel);

@@ -255,7 +255,7 @@ static bool read_states(const ds_node *root, const family *f, ds_model *m, ds_di
       !count(root, "linear_conv_kernel_dim", 4, &conv, d) ||
       !count(root, "full_attention_interval", f->full_every, &every, d))
     return false;
-  int64_t attention = m->layers / every, mixed = 2 * kh * kd + vh * vd, h = m->hidden;
+  int64_t attention = every > 0 ? m->layers / every : 0, mixed = 2 * kh * kd + vh * vd, h = m->hidden;
   if (given(root, "layer_types")) attention = of_type(root, "full_attention");
   m->state_layers = m->layers - attention;
   m->state_params = h * (mixed + vh * vd) + h * 2 * vh + mixed * conv + vh * vd * h + 2 * vh + vd;

@@ -304,7 +304,7 @@ static bool set_option(command *c, const char *flag, const char *option, const c
   }
   char text[32];
   if (isdigit((unsigned char)value[0]) && strchr(value, '.') == NULL) {
-    int64_t n;
+    int64_t n = 0;
     if (!count_of(c, flag, value, &n)) return false;
     snprintf(text, sizeof text, "%lld", (long long)n);
     value = text;

@@ -60,7 +60,7 @@ static size_t keep(reader *r, const char *text, size_t bytes) {
     r->cap_bytes = cap;
   }
   size_t at = r->used;
-  memcpy(r->out->bytes + at, text, bytes);
+  if (bytes > 0 && text != NULL) memcpy(r->out->bytes + at, text, bytes);
   r->out->bytes[at + bytes] = '\0';
   r->used += bytes + 1;
   return at;

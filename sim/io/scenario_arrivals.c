@@ -287,7 +287,7 @@ static bool read_diurnal(ds_reader *r, const ds_node *map, const ds_node *rate, 
   ds_arrival_detail *a = &w->arrival;
   const ds_node *hours = ds_node_get(map, "hours"), *ratio = ds_node_get(map, "peak_to_trough"),
                 *period = ds_node_get(map, "period"), *peak = ds_node_get(map, "peak");
-  double period_s = 86400, peak_s = 50400, level[DAY_KNOTS + 1], times = 4, sum = 0;
+  double period_s = 86400, peak_s = 50400, level[DAY_KNOTS + 1] = {0}, times = 4, sum = 0;
   size_t n = DAY_KNOTS;
   if (!mean_rate(r, map, rate, w)) return false;
   if (period && !need_time(r, map, "period", "", &period_s)) return false;

@@ -183,7 +183,7 @@ static bool read_column(ds_reader *r, const ds_node *n, ds_map_entry *e) {
     char *colon = strrchr(text, ':');
     for (size_t i = 0; colon && i < LEN(units); i++)
       if (strcmp(colon + 1, units[i].name) == 0) e->unit_ns = units[i].unit_ns;
-    if (e->unit_ns == 0 || (e->unit_ns == DS_UNIT_STAMP && e->field != DS_FIELD_ARRIVAL)) {
+    if (!colon || e->unit_ns == 0 || (e->unit_ns == DS_UNIT_STAMP && e->field != DS_FIELD_ARRIVAL)) {
       ds_complain(r->d, n, "%s is '%.60s', without a unit", ds_name(r, ds_field_names[e->field]),
                   text);
       ds_diag_expected(r->d, "COLUMN:unit with s, ms, us or ns%s",
@@ -192,12 +192,13 @@ static bool read_column(ds_reader *r, const ds_node *n, ds_map_entry *e) {
     }
     *colon = '\0';
   }
-  if (text[0] == '\0' || strlen(text) >= sizeof e->column) {
+  size_t bytes = strlen(text) + 1;
+  if (text[0] == '\0' || bytes > sizeof e->column) {
     ds_complain(r->d, n, "%s names no column", ds_name(r, ds_field_names[e->field]));
     ds_diag_expected(r->d, "the name of a column, or in JSON of a key, with dots for nested ones");
     return false;
   }
-  snprintf(e->column, sizeof e->column, "%s", text);
+  memcpy(e->column, text, bytes);
   return ds_note_text(r, ds_field_names[e->field], n, "", n->text);
 }
 

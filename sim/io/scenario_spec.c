@@ -58,7 +58,7 @@ static bool read_rows(ds_reader *r, const ds_node *map) {
   if (!n) return true;
   if (!ds_want_list(n, ds_name(r, "by_batch"), r->d)) return false;
   for (const ds_node *row = n->first; row; row = row->next) {
-    int64_t v[3];
+    int64_t v[3] = {0};
     size_t k = 0;
     if (p->n_by_batch == DS_DRAFT_ROWS_MAX || row->kind != DS_NODE_LIST || row->n != 3) {
       ds_complain(r->d, row, "%s: this row is not [low, high, tokens], or beyond the %d allowed",

@@ -88,9 +88,11 @@ static void put_workload(line *l, const ds_report *r) {
   else if (w->kind == DS_WORKLOAD_INLINE)
     put(l, "%zu given request%s", r->drive->arrivals.n, r->drive->arrivals.n == 1 ? "" : "s");
   else if (w->process == DS_ARRIVAL_BURST)
-    put(l, "%zu requests at once", r->drive->arrivals.n);
+    put(l, "%zu request%s at once", r->drive->arrivals.n, r->drive->arrivals.n == 1 ? "" : "s");
   else if (w->process == DS_ARRIVAL_CLOSED)
     put(l, "%" PRId64 " clients in a closed loop", w->concurrency);
+  else if (w->process == DS_ARRIVAL_USERS)
+    put(l, "%" PRId64 " users", w->arrival.users);
   else
     put(l, "%s arrivals", w->process == DS_ARRIVAL_POISSON ? "Poisson" : ds_arrival_names[w->process]);
   const ds_flow *f = &r->summary->flow;
@@ -98,6 +100,25 @@ static void put_workload(line *l, const ds_report *r) {
   put(l, " at ");
   put_short(l, (double)(f->requests - 1) / ((double)f->window_ns * 1e-9));
   put(l, " req/s");
+}
+
+/* What starts at the left edge: words wrap as elsewhere, without a label. */
+static void at_left_edge(ds_outfile *out, const char *text) {
+  size_t column = 0;
+  while (*text != '\0') {
+    size_t n = word_bytes(text), w = width_of(text, n);
+    if (column > 0 && column + 1 + w > COLUMNS) {
+      ds_out_text(out, "\n  ");
+      column = 2;
+    } else if (column > 0) {
+      ds_out_bytes(out, " ", 1);
+      column++;
+    }
+    ds_out_bytes(out, text, n);
+    column += w;
+    text += n + (text[n] == ' ');
+  }
+  ds_out_text(out, "\n");
 }
 
 static void headline(ds_outfile *out, const ds_report *r) {
@@ -124,23 +145,8 @@ static void headline(ds_outfile *out, const ds_report *r) {
   }
   put_workload(&l, r);
   put(&l, ", %s", p->scheduler);
-  if (r->scenario->title[0] != '\0') ds_out_printf(out, "%s\n", r->scenario->title);
-  /* The headline starts at the left edge: words wrap as elsewhere, without a label. */
-  size_t column = 0;
-  for (const char *text = l.text; *text != '\0';) {
-    size_t n = word_bytes(text), w = width_of(text, n);
-    if (column > 0 && column + 1 + w > COLUMNS) {
-      ds_out_text(out, "\n  ");
-      column = 2;
-    } else if (column > 0) {
-      ds_out_bytes(out, " ", 1);
-      column++;
-    }
-    ds_out_bytes(out, text, n);
-    column += w;
-    text += n + (text[n] == ' ');
-  }
-  ds_out_text(out, "\n");
+  if (r->scenario->title[0] != '\0') at_left_edge(out, r->scenario->title);
+  at_left_edge(out, l.text);
 }
 
 static void slo_row(ds_outfile *out, const ds_report *r, const char **label, const char *name,

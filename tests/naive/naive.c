@@ -534,6 +534,7 @@ static void simulate(void) {
       die("blocks are missing");
     free(q[k].waiting.item), free(q[k].running.item), free(q[k].batch.item),
         free(q[k].preempted.item);
+    for (i64 i = 0; i < S.kv_blocks; i++) free(q[k].blocks[i].copies.item);
     free(q[k].free_list.item), free(q[k].blocks);
   }
   free(q);
@@ -573,7 +574,8 @@ int main(int argc, char **argv) {
   simulate();
   if (steps_file && fclose(steps_file)) die("cannot write %s", steps);
   if (requests) write_requests(requests);
-  for (i64 i = 0; i < S.n; i++) free(S.r[i].id), free(S.r[i].token_time), free(S.r[i].blocks);
+  for (i64 i = 0; i < S.n; i++) free(S.r[i].id), free(S.r[i].token_time), free(S.r[i].blocks), free(S.r[i].ids),
+        free(S.r[i].prefix);
   free(S.r);
   return 0;
 }

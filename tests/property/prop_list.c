@@ -81,7 +81,7 @@ static void cards(const char *kind, const char *folder) {
     /* one by one, by name */
     snprintf(shown, sizeof shown, "%s: ", json_string_value(json_object_get(card, "name")));
     shown[strlen(shown) - 2] = '\0';
-    good = good && RUN(program(), "list", kind, shown) == 0 && lines_fit(shown, 90);
+    good = good && RUN(program(), "list", kind, shown) == 0 && lines_fit(shown, 80);
   }
   tap(good, "list %s --json has every card of %s/, each number with its source", kind, folder);
   json_decref(j);

@@ -67,17 +67,19 @@ for command in sweep capacity compare claim explain lesson; do
 done
 verdict $good "--help lists only what works"
 good=0
+"$program" --help | sed -n '/^Commands$/,/^$/s/^  \([a-z]*\) .*/\1/p' >commands
+[ "$(wc -l <commands)" -ge 7 ] || good=1
 declare -A operand=([run]=two.yaml [new]=--tp\ 2 [list]=models)
-for command in run new list; do
+for command in $(cat commands); do
   ds "$command" --help
   [ "$status" -eq 0 ] && [ ! -s err ] && grep -q '^Examples' out && grep -q '^Options' out || good=1
-  [ $command != run ] || narrow out || good=1
+  narrow out || good=1
   cp out first
-  read -ra words <<<"${operand[$command]}"
+  read -ra words <<<"${operand[$command]-}"
   ds "$command" "${words[@]}" -h
   same first out || good=1
 done
-verdict $good "COMMAND --help has examples and options, wherever it stands"
+verdict $good "COMMAND --help has examples and options, wherever it stands, and fits 80 columns"
 "$program" run --help | grep -oE '^  --[a-z-]+' >options
 good=0
 while read -r option; do
@@ -89,7 +91,11 @@ rm options
 verdict $good "every option that help lists is understood"
 
 # --- usage errors ----------------------------------------------------------------------------------------------------------
-ds; refused 2 "no command" "no command given" "run, new, gen, trace, list"
+ds; refused 2 "no command" "no command given"
+good=0
+while read -r command; do grep -qE "expected one of .*$command(,|\$)" err || good=1; done <commands
+rm commands
+verdict $good "without a command, every command that help lists is named"
 ds rnu; refused 2 "a command that does not exist" "unknown command 'rnu'" "did you mean run?"
 ds --verison; refused 2 "an option that does not exist" "unknown option '--verison'" "did you mean --version?"
 ds sweep study.yaml; refused 2 "a command of a later version" "command sweep is not part of this version"
@@ -186,6 +192,21 @@ for text in 'linear cost model on 1 replica' SLO 'why ' trust assumed next TTFT 
   grep -qF "$text" out || { echo "no $text" >&2; good=1; }
 done
 verdict $good "the answer and the table, in 80 columns, without colour"
+{ echo 'title: A title of so many words that they do not fit into one line of the usual eighty columns'; cat two.yaml; } >titled.yaml
+ds run titled.yaml
+rm titled.yaml
+[ "$status" -eq 0 ] && narrow out && [ "$(sed -n 2p out)" = "  columns" ]
+verdict $? "a long title wraps"
+printf '%s\n' 'scenario: 1' 'pools: [{name: main, scheduler: vllm-v1, kv_blocks: 100, kv_block_tokens: 4}]' \
+  'cost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, decode_sequence: 1 ms}' >said.yaml
+generate() { ds run said.yaml --set workload="{generate: {$1, input_tokens: 5, output_tokens: 2}}"; }
+generate 'requests: 1, arrivals: {process: burst-at-zero}'
+[ "$status" -eq 0 ] && grep -q ', 1 request at once,' out
+good=$?
+generate 'requests: 20, arrivals: {process: users, users: 7}'
+[ "$status" -eq 0 ] && grep -q ', 7 users at ' out || good=1
+rm said.yaml
+verdict $good "one request is one request, and users are counted"
 # shellcheck disable=SC2016
 ds run --model llama-3.1-8b --weights fp8 --hardware 2xh100-sxm --rate 4/s --slo 'p99 ttft 2s, p99 tpot 100ms'
 [ "$status" -eq 0 ] && narrow out

@@ -107,6 +107,7 @@ Test(speculation, steps_and_chunks) {
         if (gap > longest) longest = gap;
       }
       cr_expect_eq(tokens, 40);
+      cr_expect_eq(t, rec->finish_ns);
       cr_expect_eq(longest, rec->max_itl_ns);
       int64_t blamed = 0;
       for (int c = 0; c < DS_CAUSE_N; c++) blamed += rec->blame_ns[c];
