@@ -219,7 +219,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
 /* A rank of a group, at an instant at which none of its group runs. */
 ds_status ds_replica_plan_at(ds_sim *s, ds_replica *r, int64_t t_ns, int64_t until_ns) {
   r->v.now_ns = t_ns;
-  deliver(s, r, t_ns);
+  DS_TRY(deliver(s, r, t_ns));
   return plan_now(s, r, until_ns);
 }
 
