@@ -67,13 +67,15 @@ ds_status ds_closed_finished(ds_sim *s, uint64_t index, int64_t finish_ns) {
   return release(s, next, finish_ns + s->held[next].request.think_ns);
 }
 
-/* The replica with the first event, and when the first event of any other is. */
+/* The replica with the first event, and when the first event of any other is. Of one instant the ends of iterations
+ * come first, then arrivals, then plans, so that a router counts everybody who has finished by then. */
 static ds_replica *first_event(ds_sim *s, int64_t *first_ns, int64_t *other_ns) {
   ds_replica *first = NULL;
   *first_ns = *other_ns = DS_TIME_NEVER;
   for (size_t i = 0; i < s->n_replicas; i++) {
     int64_t t = ds_replica_next_ns(s, &s->replica[i]);
-    if (t < *first_ns) {
+    bool ends = t == *first_ns && first != NULL && s->replica[i].in_flight && !first->in_flight;
+    if (t < *first_ns || ends) {
       *other_ns = *first_ns;
       *first_ns = t;
       first = &s->replica[i];

@@ -201,7 +201,8 @@ ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t un
     /* The last iteration finishes somebody, which others must not see before its end. */
     r->end_ns = r->v.now_ns;
     r->finish_due = true;
-    r->in_flight = r->end_ns > until_ns;
+    /* In a closed loop others end at `until` too, and everybody's ends come in order. */
+    r->in_flight = r->end_ns > until_ns || (s->opt.closed_loop && r->end_ns == until_ns);
     if (r->in_flight) return DS_OK;
     DS_TRY(ds_iteration_end(s, r));
   } while (goes_on(s, r, plan, horizon_ns));

@@ -56,6 +56,49 @@ static void other_model(world *w, uint64_t seed) {
   w->model = models[seed / 2 % 4];
 }
 
+/* A closed loop of like requests on several replicas: many iterations end, and arrivals come, at
+ * one instant, and where an arrival goes depends on who has finished by then. */
+static void write_closed(uint64_t *s, const char *path) {
+  static const char *const schedulers[] = {"fcfs-no-batch", "static",  "triton-dynamic", "orca",
+                                           "vllm-v0",       "vllm-v1", "sarathi",        "sglang",
+                                           "trtllm",        "tgi",     "vtc-fair",       "edf"};
+  static const char *const loops[] = {"process: closed-loop, concurrency: 7",
+                                      "process: closed-loop, concurrency: 24",
+                                      "process: closed-loop, concurrency: 5, think: 11 ms",
+                                      "process: users, users: 9, every: 1 s, gaps: constant"};
+  FILE *f = fopen(path, "w");
+  if (!f) bail("cannot write %s", path);
+  fprintf(f,
+          "scenario: 1\npools: [{name: main, scheduler: %s, replicas: %lld, kv_blocks: %lld, "
+          "kv_block_tokens: 16}]\n",
+          schedulers[between(s, 0, 11)], (long long)between(s, 2, 4),
+          (long long)between(s, 14, 80));
+  fprintf(f, "router: {policy: %s}\n", chance(s, 70) ? "least-outstanding" : "round-robin");
+  fprintf(f,
+          "cost: {model: linear, step: %lld ms, prefill_token: 0.1 ms, decode_sequence: %lld ms}\n",
+          (long long)between(s, 1, 10), (long long)between(s, 0, 1));
+  fprintf(f,
+          "workload:\n  generate: {requests: 80, arrivals: {%s},\n    input_tokens: %lld, "
+          "output_tokens: {law: uniform, min: %lld, max: 33}}\n",
+          loops[between(s, 0, 3)], (long long)between(s, 1, 160), (long long)between(s, 30, 33));
+  if (fclose(f)) bail("cannot write %s", path);
+}
+
+enum { FIRST_CLOSED = 200001 };
+
+static int closed_loops(int rounds_of) {
+  int bad = 0;
+  for (uint64_t seed = FIRST_CLOSED; seed < FIRST_CLOSED + (uint64_t)rounds_of; seed++) {
+    uint64_t s = seed;
+    write_closed(&s, at("s.yaml"));
+    bool good = runs(seed, USUAL, false) && same_outputs(seed, NO_LEASE, false);
+    char name[32];
+    snprintf(name, sizeof name, "%llu.yaml", (unsigned long long)seed);
+    if (!good) bad++, keep(at("s.yaml"), name);
+  }
+  return bad;
+}
+
 int main(int argc, char **argv) {
   world_begin("lease");
   write_card("chunked", true);
@@ -81,5 +124,10 @@ int main(int argc, char **argv) {
       n);
   tap(bad[STEPS] == 0, "%d of %d give the same bytes with every iteration in order of time",
       n - bad[STEPS], n);
+  if (argc <= 1) {
+    int loops = rounds(200), differ_in = closed_loops(loops);
+    tap(differ_in == 0, "%d of %d closed loops give the same bytes one iteration at a time",
+        loops - differ_in, loops);
+  }
   return tap_end();
 }
