@@ -216,7 +216,7 @@ static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_
 
 bool ds_hold_follow(ds_row *rows, size_t n, ds_trace_report *report) {
   size_t *parent = malloc((n + 1) * sizeof *parent), *where = malloc((n + 1) * sizeof *where);
-  by *order = malloc((n + 1) * sizeof *order);
+  by *order = calloc(n + 1, sizeof *order);
   bool good =
       parent != NULL && where != NULL && order != NULL && find_parents(rows, n, parent, report);
   for (size_t i = 0; good && i < n; i++) {

@@ -432,8 +432,8 @@ static bool bad_number(ds_rows *r, const char *at, const char *name, const char 
 
 bool ds_rows_count(ds_rows *r, ds_pull *p, const char *name, uint64_t max, bool *given,
                    uint64_t *out, ds_diag *d) {
-  ds_text t;
-  const char *at;
+  ds_text t = {0};
+  const char *at = NULL;
   if (null_value(p, given)) return true;
   if (!digits_of(r, p, name, &t, &at, d)) return false;
   const char *wrong = ds_number_count(t, max, out);
@@ -457,8 +457,8 @@ bool ds_rows_tokens(ds_rows *r, ds_pull *p, const char *name, bool *given, uint3
 
 bool ds_rows_integer(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_t *out,
                      ds_diag *d) {
-  ds_text t;
-  const char *at;
+  ds_text t = {0};
+  const char *at = NULL;
   if (null_value(p, given)) return true;
   if (!digits_of(r, p, name, &t, &at, d)) return false;
   const char *wrong = ds_number_integer(t, out);
@@ -467,8 +467,8 @@ bool ds_rows_integer(ds_rows *r, ds_pull *p, const char *name, bool *given, int6
 
 bool ds_rows_time(ds_rows *r, ds_pull *p, const char *name, int64_t unit_ns, bool *given,
                   int64_t *out_ns, ds_diag *d) {
-  ds_text t;
-  const char *at;
+  ds_text t = {0};
+  const char *at = NULL;
   if (null_value(p, given)) return true;
   if (!digits_of(r, p, name, &t, &at, d)) return false;
   const char *wrong = ds_number_time(t, unit_ns, out_ns);
@@ -482,7 +482,7 @@ bool ds_rows_time(ds_rows *r, ds_pull *p, const char *name, int64_t unit_ns, boo
 bool ds_rows_stamp(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_t *out_ns,
                    ds_diag *d) {
   if (ds_pull_kind(p) != '"') return ds_rows_time(r, p, name, DS_NS_PER_S, given, out_ns, d);
-  ds_text t;
+  ds_text t = {0};
   const char *at = p->at;
   *given = true;
   if (!ds_pull_text(p, &t)) return ds_rows_not_json(r, p, d);
@@ -496,7 +496,7 @@ bool ds_rows_stamp(ds_rows *r, ds_pull *p, const char *name, bool *given, int64_
 bool ds_rows_text(ds_rows *r, ds_pull *p, const char *name, const char **out, ds_diag *d) {
   char buffer[TEXT_BYTES_MAX + 1];
   bool given;
-  ds_text t;
+  ds_text t = {0};
   *out = NULL;
   if (null_value(p, &given)) return true;
   char kind = ds_pull_kind(p);
@@ -569,9 +569,8 @@ bool ds_rows_blocks(ds_rows *r, ds_pull *p, const char *name, const uint64_t **o
   }
   while (ds_pull_next(p)) {
     ds_text t = {p->at, 0, false};
-    const char *at = p->at;
     char kind = ds_pull_kind(p);
-    at = p->at;
+    const char *at = p->at;
     uint64_t v = 0;
     const char *wrong = "is not a whole number";
     if (kind == '0') {

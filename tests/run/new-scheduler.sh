@@ -35,6 +35,8 @@ cd "$root" || exit 1
 
 flags=$(make -s CONFIG="${CONFIG:-release}" print-CORE_FLAGS 2>/dev/null)
 link=$(make -s CONFIG="${CONFIG:-release}" print-LIBS 2>/dev/null)
+sanitize=$(printf '%s\n' $flags | grep -e '^-fsanitize' | tr '\n' ' ')
+cli=$(find sim/cli -name '*.c' | sed "s|^|$build/|; s|c$|o|")
 cc=${CC:-gcc}
 one() {
   sim/packaging/make-registry.sh sim/sched/*.c sim/sched/first_try.c sim/route/*.c >"$tmp/registry.c" &&
@@ -46,7 +48,7 @@ check "it compiles without a warning" one
 suite() {
   $cc $flags -D_POSIX_C_SOURCE=200809L -Isim -w -o "$tmp/suite" tests/property/prop_conformance.c "$tmp/registry.o" "$tmp/first_try.o" \
     "$build/libdsapp.a" "$build/libdscore.a" $link -lm &&
-    $cc -o "$tmp/dryserve" "$build"/sim/cli/*.o "$tmp/registry.o" "$tmp/first_try.o" "$build/libdsapp.a" "$build/libdscore.a" $link -lm &&
+    $cc $sanitize -o "$tmp/dryserve" $cli "$tmp/registry.o" "$tmp/first_try.o" "$build/libdsapp.a" "$build/libdscore.a" $link -lm &&
     DRYSERVE=$tmp/dryserve BUILD=$tmp "$tmp/suite" first-try
 }
 check "it keeps the rules" suite
