@@ -234,7 +234,8 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
   c->alone_ns = c->swap_ns = 0;
-  if (plan->n_grants > 0) {
+  const bool granted = plan->n_grants > 0;
+  if (granted) {
     ds_shape_of_rows(&shape, rows, ctx, near);
     DS_TRY(serve_grants(s, r, plan, &shape));
     rows = shape.decode_seqs;
@@ -242,13 +243,13 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     near = shape.decode_near;
   }
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
-  if (plan->n_grants > 0 && shape.draft_tokens > 0) {
+  if (granted && shape.draft_tokens > 0) {
     ds_spec_price(s, r, &shape);
   } else if (rows > 0) {
     price_rows(s, r, rows, ctx, near);
   }
   c->dt_ns = c->alone_ns;
-  if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
+  if (granted && c->prefill_tokens > 0) price_mixed(s, r, &shape);
   if (DS_UNLIKELY(r->swap_blocks > 0)) {
     c->swap_ns = swap_ns(s, r->swap_blocks);
     c->dt_ns += c->swap_ns;
