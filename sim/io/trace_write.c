@@ -69,7 +69,7 @@ static void json_text(ds_outfile *out, const char *key, const char *text) {
 static void ids(ds_outfile *out, const char *key, const ds_more *m) {
   ds_out_printf(out, ",\"%s\":[", key);
   for (uint64_t i = 0; i < m->n_blocks; i++)
-    ds_out_printf(out, i > 0 ? ",%llu" : "%llu", (unsigned long long)(m->blocks[i] + m->scope));
+    ds_out_printf(out, i > 0 ? ",%llu" : "%llu", (unsigned long long)m->blocks[i] + m->scope);
   ds_out_text(out, "]");
 }
 
