@@ -364,10 +364,10 @@ bool ds_file_read(const char *path, const char *name, char **text, size_t *bytes
   size_t cap = 16384, n = 0;
   char *buf = malloc(cap);
   while (buf) {
-    size_t got = fread(buf + n, 1, cap - n, f);
+    size_t got = fread(buf + n, 1, cap - 1 - n, f);
     n += got;
     if (got == 0 || n > DS_DOC_MAX_BYTES) break;
-    if (n < cap) continue;
+    if (n < cap - 1) continue;
     char *more = realloc(buf, cap *= 2);
     if (!more) free(buf);
     buf = more;
@@ -379,6 +379,7 @@ bool ds_file_read(const char *path, const char *name, char **text, size_t *bytes
     free(buf);
     return ds_diag_set(d, DS_EXIT_INPUT, name, 0, 0, "cannot read: %s", strerror(error));
   }
+  buf[n] = '\0';
   *text = buf;
   *bytes = n;
   return true;

@@ -35,7 +35,8 @@ typedef struct ds_doc {
 
 /* The text is not kept. out->root is set on success; free with ds_doc_free either way. */
 bool ds_doc_parse(const char *text, size_t bytes, const char *file, ds_doc *out, ds_diag *d);
-/* The bytes of a file of at most DS_DOC_MAX_BYTES ("-": standard input); *text is malloc'd. */
+/* The bytes of a file of at most DS_DOC_MAX_BYTES ("-": standard input); *text is malloc'd, and a 0 byte
+ * follows it. */
 bool ds_file_read(const char *path, const char *name, char **text, size_t *bytes, ds_diag *d);
 void ds_doc_free(ds_doc *doc);
 

@@ -283,7 +283,7 @@ static double log_det(const double *a, size_t n) {
 static bool sensitivities(ds_calibration *c, double *jac, double *seconds) {
   size_t n = c->fit.n_params, m = c->fit.n_points;
   double value[DS_FIT_PARAMS_MAX] = {0};
-  double *base = malloc((m + 1) * sizeof *base), *moved = malloc((m + 1) * sizeof *moved);
+  double *base = calloc(m + 1, sizeof *base), *moved = calloc(m + 1, sizeof *moved);
   bool ok = base != NULL && moved != NULL;
   for (size_t k = 0; k < n; k++) value[k] = c->fit.param[k].start;
   ok = ok && residuals(c, value, base);

@@ -128,7 +128,7 @@ static bool read_pairs(ds_generator *g, ds_diag *d) {
     ds_diag_set(d, DS_EXIT_INPUT, g->w.rows_path_given, 0, 0, "too many rows to draw from");
     return false;
   }
-  g->order = calloc(g->n_pairs, sizeof *g->order);
+  g->order = calloc(g->n_pairs + 1, sizeof *g->order);
   return g->order != NULL || out_of_memory(d);
 }
 

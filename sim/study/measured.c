@@ -48,7 +48,8 @@ void ds_measured_of(const ds_arrivals *a, ds_measured *out) {
   out->rate_per_s = 1 / mean_s;
   out->cv = ds_sqrt(squares / (double)(a->n - 1)) / mean_s;
   for (size_t k = 0; k < DS_WINDOWS; k++) {
-    double n = (double)(span_ns / c[k].width_ns), mean = c[k].sum / n;
+    int64_t windows = span_ns / c[k].width_ns; /* whole ones */
+    double n = (double)windows, mean = c[k].sum / n;
     if (n >= 2 && mean > 0) out->dispersion[k] = (c[k].squares / n - mean * mean) / mean;
   }
 }

@@ -73,7 +73,7 @@ static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm
 static int year_of(const ds_measured_run *m, int otherwise) {
   const char *at = strstr(m->text[DS_RUN_NOTES], "measured 20");
   if (at == NULL) return otherwise;
-  int year = atoi(at + 9);
+  int year = (int)strtol(at + 9, NULL, 10);
   return year > 2015 && year < 2100 ? year : otherwise;
 }
 
@@ -83,8 +83,8 @@ static bool first_version(const char **v, int *major, int *minor) {
     size_t n = strspn(s, "0123456789");
     if (n > 0 && s[n] == '.' && strspn(s + n + 1, "0123456789") > 0) {
       *v = s;
-      *major = atoi(s);
-      *minor = atoi(s + n + 1);
+      *major = (int)strtol(s, NULL, 10);
+      *minor = (int)strtol(s + n + 1, NULL, 10);
       return true;
     }
     s += n > 0 ? n : 1;
