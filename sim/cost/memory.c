@@ -189,7 +189,7 @@ static double block_bytes(const ds_run *run, const ds_memory *m) {
   return m->kv_bytes_per_token * (double)run->pool.kv_block_tokens;
 }
 
-/* vLLM keeps its first block as a placeholder that no request gets. */
+/* vLLM keeps its first block for itself (the null block): no request gets it. */
 static double reserved_blocks(const ds_run *run) {
   return strcmp(run->pool.engine.family, "vllm") == 0 ? 1 : 0;
 }

@@ -106,7 +106,8 @@ const ds_preset ds_presets[] = {
      "KS distance of input 0.046, of output 0.007; 96 % of the input seen before (trace: 95 %); "
      "turns, pauses and growth from tables of their own; arrivals of sessions are not known and "
      "Poisson "
-     "here; contexts beyond 170,000 tokens (4 %) are left out",
+     "here; contexts beyond 170,000 tokens (4 %) are left out; sub-agents at 0.5 % of turns, fewer "
+     "than the 0.66 % measured, with which KS of input is 0.051",
      "requests: 20000\n"
      "arrivals: {process: poisson, rate: 0.05 /s}\n"
      "input_tokens: {law: empirical, quantiles: [[0, 10260.5], [0.05, 11133.5],\n"

@@ -166,10 +166,7 @@ static bool lss_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_diag 
       return false;
     }
   }
-  size_t left = k->n - k->at;
-  *n = left < cap ? left : cap;
-  memcpy(rows, k->queue + k->at, *n * sizeof *rows);
-  k->at += *n;
+  *n = ds_rows_hand_out(rows, cap, k->queue, k->n, &k->at);
   return true;
 }
 

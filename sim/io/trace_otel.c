@@ -234,10 +234,7 @@ static bool otel_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, ds
       return false;
     }
   }
-  size_t left = k->n - k->at;
-  *n = left < cap ? left : cap;
-  memcpy(rows, k->queue + k->at, *n * sizeof *rows);
-  k->at += *n;
+  *n = ds_rows_hand_out(rows, cap, k->queue, k->n, &k->at);
   return true;
 }
 

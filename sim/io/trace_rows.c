@@ -77,6 +77,13 @@ void ds_rows_free(ds_rows *r) {
   free(r->text);
 }
 
+size_t ds_rows_hand_out(ds_row *rows, size_t cap, const ds_row *queue, size_t n, size_t *at) {
+  size_t left = n - *at, k = left < cap ? left : cap;
+  memcpy(rows, queue + *at, k * sizeof *rows);
+  *at += k;
+  return k;
+}
+
 void ds_rows_begin(ds_rows *r) {
   if (!r->source.keep_more) arena_reset(&r->rows);
 }

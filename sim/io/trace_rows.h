@@ -35,6 +35,8 @@ typedef struct ds_rows { /* the beginning of a reader */
 /* Zeroed memory of at least `bytes` for a reader, which begins with a ds_rows. NULL: *d says so. */
 void *ds_rows_new(size_t bytes, const ds_source *source, ds_diag *d);
 void ds_rows_free(ds_rows *r);
+/* The next rows of a queue of n of which *at are gone, at most cap of them; returns how many. */
+size_t ds_rows_hand_out(ds_row *rows, size_t cap, const ds_row *queue, size_t n, size_t *at);
 /* Begin a call of rows(): forget what the last one gave out unless it is kept. */
 void ds_rows_begin(ds_rows *r);
 

@@ -268,17 +268,17 @@ static list by_arrival(const list *l) {
 }
 
 static void plan_sarathi(replica *q, i64 now) {
-  list todo = by_arrival(&q->running), prompts = {.n = 0}, victims = {.n = 0};
+  list unserved = by_arrival(&q->running), prompts = {.n = 0}, victims = {.n = 0};
   i64 used = 0;
-  while (todo.n) { /* decodes, and prompts put aside */
-    request *r = take(&todo, 0);
+  while (unserved.n) { /* decodes, and prompts put aside */
+    request *r = take(&unserved, 0);
     if (!r->prompt_done) {
       append(&prompts, r);
       continue;
     }
     bool alive = true;
     while (alive && vacant(q) < 1) {
-      request *victim = todo.n ? take(&todo, todo.n - 1) : r;
+      request *victim = unserved.n ? take(&unserved, unserved.n - 1) : r;
       preempt(q, victim, false);
       append(&victims, victim);
       alive = victim != r;
@@ -318,15 +318,15 @@ static void v0_queue(replica *q, i64 now, i64 *tokens, i64 seats_taken) {
 }
 
 /* The running requests in the given order; false for those that went. */
-static void v0_running(replica *q, list todo, i64 now, i64 *tokens, list *victims) {
-  while (todo.n) {
-    request *r = todo.item[0];
+static void v0_running(replica *q, list unserved, i64 now, i64 *tokens, list *victims) {
+  while (unserved.n) {
+    request *r = unserved.item[0];
     i64 n = S.chunked ? least(missing(r), *tokens) : 1;
     if (n < 1) break;
-    take(&todo, 0);
+    take(&unserved, 0);
     bool alive = true;
     while (alive && vacant(q) < 1) {
-      request *victim = todo.n ? take(&todo, todo.n - 1) : r;
+      request *victim = unserved.n ? take(&unserved, unserved.n - 1) : r;
       preempt(q, victim, S.swap);
       append(victims, victim);
       alive = victim != r;
@@ -373,13 +373,13 @@ static void plan_v0(replica *q, i64 now) {
     v0_running(q, q->running, now, &tokens, &victims);
     if (!victims.n) v0_swap_in(q, now, &tokens);
   } else {
-    list todo = {.n = 0};
+    list unserved = {.n = 0};
     for (int pass = 0; pass < 2; pass++)
       for (int i = 0; i < q->running.n; i++) {
         request *r = q->running.item[i];
-        if ((r->emitted > 0 && missing(r) == 1) == (pass == 0)) append(&todo, r);
+        if ((r->emitted > 0 && missing(r) == 1) == (pass == 0)) append(&unserved, r);
       }
-    v0_running(q, todo, now, &tokens, &victims);
+    v0_running(q, unserved, now, &tokens, &victims);
     if (!victims.n) v0_swap_in(q, now, &tokens);
     v0_queue(q, now, &tokens, q->running.n);
   }
