@@ -37,7 +37,7 @@ flags=$(make -s CONFIG="${CONFIG:-release}" print-CORE_FLAGS 2>/dev/null)
 link=$(make -s CONFIG="${CONFIG:-release}" print-LIBS 2>/dev/null)
 sanitize=$(printf '%s\n' $flags | grep -e '^-fsanitize' | tr '\n' ' ')
 cli=$(find sim/cli -name '*.c' | sed "s|^|$build/|; s|c$|o|")
-cc=${CC:-gcc}
+cc=$(make -s CONFIG="${CONFIG:-release}" print-CC 2>/dev/null)
 one() {
   sim/packaging/make-registry.sh sim/sched/*.c sim/sched/first_try.c sim/route/*.c >"$tmp/registry.c" &&
     $cc $flags -Werror -c -o "$tmp/first_try.o" "$tmp/t/sim/sched/first_try.c" &&
