@@ -17,10 +17,12 @@
 #define DS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define DS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define DS_ALWAYS_INLINE inline __attribute__((always_inline))
+#define DS_PREFETCH(p) __builtin_prefetch(p)
 #else
 #define DS_LIKELY(x) (x)
 #define DS_UNLIKELY(x) (x)
 #define DS_ALWAYS_INLINE inline
+#define DS_PREFETCH(p) ((void)(p))
 #endif
 
 /* A broken invariant is a bug of ours, never of the input: stop at once in checking builds. */

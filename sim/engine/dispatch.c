@@ -166,26 +166,20 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
       .arrival_ns = a->arrival_ns + s->api_request_ns, .index = index, .prompt_tokens = a->input_tokens,
       .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
       .true_output = s->sched->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
-  ds_slot *q = &s->slot[slot]; /* field by field: its pieces stay, and clearing it whole is slow */
+  ds_slot *q = &s->slot[slot]; /* what its turn in the queue reads; the rest at its first admission */
   q->arrival_ns = a->arrival_ns;
-  q->scheduled_ns = q->first_token_ns = q->last_token_ns = q->max_gap_ns = q->kv_wait_before = 0;
-  q->preempted_ns = -1;
+  q->kv_wait_before = q->aside_kv_ns = q->aside_load_ns = 0;
   q->kv_run = DS_KV_NO_RUN;
-  q->verify_steps = 0;
-  q->kv_run_full = q->run_order = q->preemptions = q->cached_tokens = 0;
-  q->identity = q->shared = q->load_to = 0;
-  q->aside_ns = 0;
-  q->look = DS_LOOK_DONE;
+  q->kv_run_full = q->identity = q->shared = q->load_to = 0;
   q->leaf = DS_KV_ROOT;
   q->part_at = a->span_tokens;
   q->n_parts = a->n_spans;
   for (uint32_t i = 0; i < a->n_spans; i++) q->identity += s->part[a->span_tokens + i].blocks;
-  if (s->run.n_tiers > 0 && q->identity > 0) q->look = DS_LOOK_DUE;
+  q->look = s->run.n_tiers > 0 && q->identity > 0 ? DS_LOOK_DUE : DS_LOOK_DONE;
   q->output = a->output_tokens;
   q->replica = replica;
   q->last_grant = UINT32_MAX;
-  for (int c = 0; c < DS_CAUSE_N / 2; c++) q->blame_ns[c] = 0; /* in two parts, which become single stores */
-  for (int c = DS_CAUSE_N / 2; c < DS_CAUSE_N; c++) q->blame_ns[c] = 0;
+  q->ahead = slot;
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;

@@ -35,10 +35,16 @@ static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan)
 
 static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
   if (v->admitted_before) return;
+  int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before + q->aside_kv_ns;
   q->scheduled_ns = r->v.now_ns;
-  int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before;
-  q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
-  q->blame_ns[DS_CAUSE_QUEUE] += waited - for_kv - q->aside_ns;
+  q->first_token_ns = q->last_token_ns = q->max_gap_ns = 0;
+  q->preempted_ns = -1;
+  q->preemptions = q->cached_tokens = q->verify_steps = 0;
+  for (int c = 0; c < DS_CAUSE_N / 2; c++) q->blame_ns[c] = 0; /* in two parts, which become single stores */
+  for (int c = DS_CAUSE_N / 2; c < DS_CAUSE_N; c++) q->blame_ns[c] = 0;
+  q->blame_ns[DS_CAUSE_KV_WAIT] = for_kv;
+  q->blame_ns[DS_CAUSE_KV_LOAD] = q->aside_load_ns;
+  q->blame_ns[DS_CAUSE_QUEUE] = waited - for_kv - q->aside_load_ns;
 }
 
 static ds_status take_hit(ds_sim *s, ds_replica *r, const ds_grant *g) {
@@ -64,6 +70,7 @@ static ds_status take_hits_first(ds_sim *s, ds_replica *r, const ds_plan *plan) 
 static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
   ds_req_view *v = &s->view[g->slot];
   ds_slot *q = &s->slot[g->slot];
+  ds_queue_fetch(s, g->slot);
   ds_queue_remove(s, r, g->slot);
   ds_running_push(s, r, g->slot);
   DS_TRY(ds_prefilling_insert(s, r, g->slot));

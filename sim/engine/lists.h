@@ -35,6 +35,22 @@ static inline void ds_queue_remove(ds_sim *s, ds_replica *r, uint32_t slot) {
   r->v.n_queue--;
 }
 
+/* The newest in the queue: tell who was queued DS_QUEUE_AHEAD places before it. */
+static inline void ds_queue_hint(ds_sim *s, ds_replica *r, uint32_t slot) {
+  uint32_t *place = &r->recent[r->n_recent++ % DS_QUEUE_AHEAD];
+  s->slot[*place].ahead = slot;
+  *place = slot;
+}
+
+static DS_ALWAYS_INLINE void ds_queue_fetch(const ds_sim *s, uint32_t slot) {
+  uint32_t ahead = s->slot[slot].ahead;
+  if (ahead == slot) return;
+  const char *v = (const char *)&s->view[ahead], *q = (const char *)&s->slot[ahead];
+  for (size_t at = 0; at < sizeof *s->slot; at += 64) DS_PREFETCH(q + at);
+  for (size_t at = 0; at < sizeof *s->view; at += 64) DS_PREFETCH(v + at);
+  DS_PREFETCH(&s->link[ahead]);
+}
+
 static inline void ds_swapped_push(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_req_view *v = &s->view[slot];
   v->next = DS_SLOT_NONE;

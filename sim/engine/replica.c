@@ -55,9 +55,8 @@ static ds_status look_up_heads(ds_sim *s, ds_replica *r) {
     if (ready_ns == now_ns) return DS_OK;
     int64_t for_kv = ds_kv_wait_at(r, now_ns) - q->kv_wait_before;
     q->look = fits ? DS_LOOK_LOADING : DS_LOOK_PUT_OFF;
-    q->blame_ns[DS_CAUSE_KV_WAIT] += for_kv;
-    q->blame_ns[fits ? DS_CAUSE_KV_LOAD : DS_CAUSE_KV_WAIT] += ready_ns - now_ns;
-    q->aside_ns += for_kv + ready_ns - now_ns;
+    q->aside_kv_ns += for_kv + (fits ? 0 : ready_ns - now_ns);
+    q->aside_load_ns += fits ? ready_ns - now_ns : 0;
     if (fits) r->loading_blocks += q->load_to;
     ds_queue_remove(s, r, slot);
     DS_TRY(put_back(s, r, (ds_inbox_entry){ready_ns, slot}));
@@ -85,6 +84,7 @@ static ds_status deliver_some(ds_sim *s, ds_replica *r, int64_t t_ns) {
     }
     if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
     else ds_queue_push_back(s, r, e.slot);
+    ds_queue_hint(s, r, e.slot);
     if (q->output < r->pending_least) r->pending_least = q->output;
     if (s->sched->on_arrival != NULL) s->sched->on_arrival(r->policy, v);
   }

@@ -23,28 +23,37 @@ typedef struct ds_piece {
   int64_t gap_ns; /* >= 0: one gap of this length instead of a stretch */
 } ds_piece;
 
-/* What the engine knows of a request in flight, beside its ds_req_view. */
+/* A long queue is far larger than the caches, and who comes next has not been touched since it arrived. So an admission
+ * fetches what the one so many places later will need. */
+#define DS_QUEUE_AHEAD 8
+
+/* What the engine knows of a request in flight, beside its ds_req_view. First what an arrival writes and its turn in the
+ * queue reads; the rest holds from its first admission on. */
 typedef struct ds_slot {
-  int64_t arrival_ns, scheduled_ns, first_token_ns, last_token_ns;
-  int64_t preempted_ns;   /* when the preemption began that it has not recovered from; -1: none */
+  int64_t arrival_ns;
   int64_t kv_wait_before; /* the replica's kv_wait clock when it was queued */
-  int64_t max_gap_ns;
-  int64_t ledger[DS_LEDGER_N]; /* the replica's ledger when its stretch of decoding began */
-  int64_t blame_ns[DS_CAUSE_N];
+  int64_t aside_kv_ns, aside_load_ns; /* how long it was set aside, or waited before that, with its cause */
   uint64_t kv_run;        /* its blocks in the free queue after a preemption */
   uint32_t kv_run_full;   /* how many of them were full */
   uint32_t part_at, n_parts, identity; /* what its tokens are: a list in ds_sim.part, and how many blocks that says */
   uint32_t shared, leaf;  /* so many of its first blocks are in the prefix index; the last run of its path there */
-  int64_t aside_ns;       /* how long it was set aside, or waited before that, with the cause noted already */
+  uint32_t output;        /* true output tokens */
+  uint32_t replica;
+  uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
+  uint32_t ahead;         /* who was queued DS_QUEUE_AHEAD places behind it; a hint, and itself where there is none */
   uint32_t load_to;       /* blocks that a load will bring it to */
   uint8_t look;           /* in the tiers: DS_LOOK_... */
+
+  int64_t scheduled_ns, first_token_ns, last_token_ns;
+  int64_t preempted_ns;   /* when the preemption began that it has not recovered from; -1: none */
+  int64_t max_gap_ns;
   int64_t since_ns;       /* when its stretch of decoding began */
-  uint32_t output;        /* true output tokens */
+  int64_t ledger[DS_LEDGER_N]; /* the replica's ledger when its stretch of decoding began */
+  int64_t blame_ns[DS_CAUSE_N];
   uint32_t run_order;     /* rank in order of admission at this replica */
-  uint32_t replica, preemptions, cached_tokens;
+  uint32_t preemptions, cached_tokens;
   uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
   uint32_t verify_steps;  /* speculation: so far */
-  uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
 } ds_slot;
@@ -92,6 +101,7 @@ typedef struct ds_replica {
   int64_t end_ns, wake_ns;
   uint64_t planned_at;   /* iterations completed at the last plan */
   uint32_t queue_tail, swapped_tail;
+  uint32_t recent[DS_QUEUE_AHEAD], n_recent; /* the last that were queued */
   int64_t swap_blocks;   /* to be moved before the next iteration */
   uint32_t n_made_way;   /* preempted at this instant by plans that then ran nothing */
   uint32_t phase;        /* iteration modulo block_tokens */
