@@ -54,7 +54,7 @@ ds_status ds_identity_take(ds_sim *s, ds_request *r) {
     n = to_parts(s, r, &blocks);
     if (n > 0) {
       DS_TRY(parts_new(s, n, &at));
-      memcpy(s->part + at, s->part_scratch, n * sizeof *s->part);
+      for (uint32_t i = 0; i < n; i++) s->part[at + i] = s->part_scratch[i]; /* one or two, most often */
     }
   }
   r->spans = NULL;
@@ -158,9 +158,12 @@ ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t to
   ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   uint32_t blocks = tokens / s->block_tokens;
+  if (tokens >= v->prompt_tokens + v->emitted) return DS_E_STATE; /* one token at least is computed */
   q->shared = blocks < q->identity ? blocks : q->identity;
+  uint32_t own = blocks - q->shared;
+  if (own > 0 && (own > q->kv_run_full || own > ds_kv_left(&r->kv, q->kv_run))) return DS_E_STATE;
   if (q->shared > 0) DS_TRY(ds_kv_hold(&r->kv, parts_of(s, q), q->n_parts, q->shared, &q->leaf, &s->alloc));
-  if (q->kv_run != DS_KV_NO_RUN) ds_kv_reclaim(&r->kv, q->kv_run, blocks - q->shared);
+  if (q->kv_run != DS_KV_NO_RUN) ds_kv_reclaim(&r->kv, q->kv_run, own);
   q->kv_run = DS_KV_NO_RUN;
   v->computed = tokens;
   v->blocks = blocks;

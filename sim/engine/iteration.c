@@ -48,10 +48,8 @@ static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
 }
 
 static ds_status take_hit(ds_sim *s, ds_replica *r, const ds_grant *g) {
-  if (g->cached_tokens > ds_cached_tokens(s, g->slot, NULL, 0) || g->cached_tokens % s->block_tokens != 0) {
-    return broken(s, g->slot, "claims more cached tokens than the prefix cache holds");
-  }
-  return ds_cache_take_hit(s, r, g->slot, g->cached_tokens);
+  ds_status st = g->cached_tokens % s->block_tokens == 0 ? ds_cache_take_hit(s, r, g->slot, g->cached_tokens) : DS_E_STATE;
+  return st == DS_E_STATE ? broken(s, g->slot, "claims more cached tokens than the prefix cache holds") : st;
 }
 
 /* Where something else than age decides what is evicted, hits are safe before anything is handed out. */

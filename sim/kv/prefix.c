@@ -22,6 +22,12 @@ static uint64_t mixed(uint64_t h, const ds_span *s) {
 
 uint32_t ds_kv_parts(const ds_span *spans, uint32_t n, uint64_t tokens, uint32_t block_tokens, bool tail,
                      ds_kv_part *out, uint32_t *blocks) {
+  if (n == 1 && !tail) { /* a conversation, most often */
+    uint64_t known = tokens > 0 && tokens < spans->tokens ? tokens : spans->tokens;
+    *blocks = (uint32_t)known / block_tokens;
+    out[0] = (ds_kv_part){spans->stream, spans->space, *blocks};
+    return *blocks > 0;
+  }
   uint64_t a = 0, h = 0; /* h: of the spans that began in the block that is not full yet */
   uint32_t k = 0, begun = 0;
   for (uint32_t i = 0; i < n && (tokens == 0 || a < tokens); i++) {
@@ -71,6 +77,7 @@ static uint32_t bucket_of(const ds_kv_pool *p, uint32_t parent, uint32_t space, 
 }
 
 static uint32_t child_of(const ds_kv_pool *p, uint32_t parent, uint32_t space, uint64_t stream) {
+  if (p->run[parent].children == 0) return DS_KV_NONE; /* the end of most paths */
   uint32_t id = p->bucket[bucket_of(p, parent, space, stream)];
   while (id != DS_KV_NONE) {
     const ds_kv_run *r = &p->run[id];
@@ -240,7 +247,8 @@ static void count_reuse(ds_kv_pool *p, const ds_kv_run *r, uint32_t blocks) {
   uint32_t b = DS_KV_REUSE_BUCKETS - 1;
   if (r->refs == 0) {
     uint64_t d = p->eviction == DS_EVICT_FIFO ? 0 : p->released - r->seq;
-    for (b = 0; d > 0 && b < DS_KV_REUSE_BUCKETS - 2; b++) d >>= 1;
+    b = d > 0 ? 64 - (uint32_t)__builtin_clzll(d) : 0;
+    if (b > DS_KV_REUSE_BUCKETS - 2) b = DS_KV_REUSE_BUCKETS - 2;
   }
   p->stats.reuse[b] += blocks;
   p->stats.found += blocks;
@@ -262,8 +270,7 @@ ds_status ds_kv_hold(ds_kv_pool *p, const ds_kv_part *part, uint32_t n, uint32_t
     r->uses++;
     *leaf = id;
   }
-  DS_ASSERT(w.at == blocks);
-  return DS_OK;
+  return w.at == blocks ? DS_OK : DS_E_STATE;
 }
 
 /* Compute again what is there. */

@@ -36,7 +36,7 @@ typedef struct ds_kv_walk {
 /* The next run and how many of its first blocks match (fewer than it has: the walk is over); false at the first miss. */
 bool ds_kv_walk_next(const ds_kv_pool *p, ds_kv_walk *w, uint32_t *id, uint32_t *match);
 
-/* Take a hold on the first `blocks` blocks, all of which the pool has. *leaf: the last run of the path. */
+/* Take a hold on the first `blocks` blocks. *leaf: the last run of the path. DS_E_STATE: the pool has not all of them. */
 ds_status ds_kv_hold(ds_kv_pool *p, const ds_kv_part *part, uint32_t n, uint32_t blocks, uint32_t *leaf, const ds_alloc *a);
 /* Blocks `from`..`to` of parts are computed, in blocks that were taken already: the path ends `to` blocks deep. */
 ds_status ds_kv_extend(ds_kv_pool *p, const ds_kv_part *part, uint32_t n, uint32_t from, uint32_t to, uint32_t *leaf,
