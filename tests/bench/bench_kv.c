@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* How fast the simulation is where the KV cache is at work, as ratios to the same requests without it, measured in one
  * run: conversations of several turns that share prefixes (16-token blocks, some 130 blocks a request), and a pool so
- * small that three million strangers are preempted half a million times.
+ * small that more than three million strangers are preempted half a million times: at the edge of what it can serve,
+ * where a queue forms and goes again, and beyond it, where a queue of hundreds of thousands outgrows every cache.
  *   bench_kv [REQUESTS [COPIES_OF_THE_MEASUREMENT]] */
 #include "azure_conv.h"
 #include "io/scenario.h"
@@ -89,13 +90,13 @@ static ds_request *conversations(size_t n, ds_span *span) {
   return r;
 }
 
-static ds_request *strangers(size_t n) {
+static ds_request *strangers(size_t n, double rate_per_s) {
   ds_request *r = malloc(n * sizeof *r);
   double t_s = 0.0;
   for (size_t i = 0; r != NULL && i < n; i++) {
     ds_rng arrival = ds_rng_stream(1, DS_PURPOSE_ARRIVAL, i), in = ds_rng_stream(1, DS_PURPOSE_INPUT_TOKENS, i),
            out = ds_rng_stream(1, DS_PURPOSE_OUTPUT_TOKENS, i);
-    t_s += ds_draw_exponential(&arrival, 1.0 / AZURE_CONV_RATE_PER_S);
+    t_s += ds_draw_exponential(&arrival, 1.0 / rate_per_s);
     uint32_t o = azure_conv_tokens(azure_conv_output, ds_rng_unit(&out));
     r[i] = (ds_request){.arrival_ns = (int64_t)(t_s * 1e9), .input_tokens = azure_conv_tokens(azure_conv_input, ds_rng_unit(&in)),
                         .output_tokens = o, .max_tokens = o};
@@ -117,17 +118,19 @@ static void line(const char *what, const outcome *o, size_t n) {
 }
 
 int main(int argc, char **argv) {
-  size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
+  size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000, many = n / 3 * 10;
   int copies = argc > 2 ? atoi(argv[2]) : 3;
   ds_span *span = malloc(n * sizeof *span);
-  ds_request *turns = span != NULL ? conversations(n, span) : NULL, *plain = strangers(3 * n);
-  if (turns == NULL || plain == NULL) return 1;
-  outcome off = {.s = 1e30}, on = {.s = 1e30}, roomy = {.s = 1e30}, starved = {.s = 1e30};
+  ds_request *turns = span != NULL ? conversations(n, span) : NULL, *edge = strangers(many, 0.9 * AZURE_CONV_RATE_PER_S),
+             *beyond = strangers(3 * n, AZURE_CONV_RATE_PER_S);
+  if (turns == NULL || edge == NULL || beyond == NULL) return 1;
+  outcome off = {.s = 1e30}, on = {.s = 1e30}, roomy = {.s = 1e30}, starved = {.s = 1e30}, overrun = {.s = 1e30};
   for (int i = 0; i < copies; i++) {
     if (!simulate(SCENARIO("replicas: 1, kv_blocks: 40000, prefix_cache: false", ""), turns, n, &off) ||
         !simulate(SCENARIO("replicas: 1, kv_blocks: 40000, prefix_cache: true", ""), turns, n, &on) ||
-        !simulate(SCENARIO("replicas: 4, kv_blocks: 40000, prefix_cache: false", ""), plain, 3 * n, &roomy) ||
-        !simulate(SCENARIO("replicas: 4, kv_blocks: 1000, prefix_cache: false", ""), plain, 3 * n, &starved))
+        !simulate(SCENARIO("replicas: 4, kv_blocks: 40000, prefix_cache: false", ""), edge, many, &roomy) ||
+        !simulate(SCENARIO("replicas: 4, kv_blocks: 1000, prefix_cache: false", ""), edge, many, &starved) ||
+        !simulate(SCENARIO("replicas: 4, kv_blocks: 1000, prefix_cache: false", ""), beyond, 3 * n, &overrun))
       return 1;
   }
   double input = 0;
@@ -139,11 +142,13 @@ int main(int argc, char **argv) {
          100.0 * (double)on.cache.hit_blocks / (double)on.cache.asked_blocks,
          (double)on.cache.blocks.evicted / (double)n);
   printf("ratio on to off             %10.2f\n", off.s / on.s);
-  line("room for all", &roomy, 3 * n);
-  line("starved of KV", &starved, 3 * n);
+  line("room for all", &roomy, many);
+  line("starved of KV", &starved, many);
+  line("the same, and overloaded", &overrun, 3 * n);
   printf("ratio starved to room       %10.2f\n", roomy.s / starved.s);
   free(span);
   free(turns);
-  free(plain);
+  free(edge);
+  free(beyond);
   return 0;
 }
