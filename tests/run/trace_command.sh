@@ -131,6 +131,27 @@ for wrong in "trace" "trace inf x" "trace info" "trace cut $native" "trace merge
   same "usage: $wrong" $? 2
 done
 
+# Reuse within agent sessions, by hand: 3 + 5 + 4 and 2 + 3 blocks of 64; of the first session's, 3 and 2 were there before (its
+# third turn was edited after two), of the second's 2, and none of them is the other's although the ids are the same.
+cat >"$tmp/agents.json" <<'EOF'
+{"id":"one","block_size":64,"hash_id_scope":"local","requests":[
+ {"t":0,"type":"n","in":200,"out":5,"hash_ids":[1,2,3],"api_time":1},
+ {"t":5,"type":"n","in":330,"out":5,"hash_ids":[1,2,3,4,5],"api_time":1,"think_time":4},
+ {"t":9,"type":"n","in":260,"out":5,"hash_ids":[1,2,6,7],"api_time":1,"think_time":3}]}
+{"id":"two","block_size":64,"hash_id_scope":"local","requests":[
+ {"t":0,"type":"n","in":130,"out":5,"hash_ids":[1,2],"api_time":1},
+ {"t":2,"type":"n","in":200,"out":5,"hash_ids":[1,2,3],"api_time":1,"think_time":1}]}
+EOF
+everything() { # trace: what a run finds that has room for everything
+  ds run "$tmp/s.yaml" --set workload.trace="$1" --set pools.main.kv_block_tokens=64 --set pools.main.replicas=1 \
+    --set pools.main.kv_blocks=2000000 --set workload.import.zero=clamp --json - >"$tmp/run"
+  echo "$(number prefix_cache_hits <"$tmp/run") $(number prefix_cache_queries <"$tmp/run") $(number prefix_cache_resident_blocks <"$tmp/run")"
+}
+ds trace info "$tmp/agents.json" --json - >"$tmp/info"
+same "agent sessions by hand: blocks, different ones, hits" \
+  "$(number blocks <"$tmp/info") $(number unique_blocks <"$tmp/info") $(number prefix_hit_blocks <"$tmp/info")" "17 10 7"
+same "and a run finds them" "$(everything "$tmp/agents.json")" "$((7 * 64)) $((200 + 330 + 260 + 130 + 200)) 10"
+
 traces=$shared/data/traces
 if [ -e "$traces/expected.json" ]; then
   traces=$(cd "$traces" && pwd)
@@ -174,6 +195,10 @@ if [ -e "$traces/expected.json" ]; then
   same "sixty agent sessions" \
     "$(number requests <"$tmp/info") $(number sum <"$tmp/info") $(($(number sum 2 <"$tmp/info") - 1)) $(number sessions <"$tmp/info") $(number blocks <"$tmp/info")" \
     "$(want cc_weka_shared60 requests) $(want cc_weka_shared60 sum_input_tokens) $(want cc_weka_shared60 sum_output_tokens) $(($(want cc_weka_shared60 sessions) + $(want cc_weka_shared60 subagents))) $(want cc_weka_shared60 blocks64)"
+  hits=$(number prefix_hit_blocks <"$tmp/info") blocks=$(number blocks <"$tmp/info")
+  same "sixty agent sessions: reuse within a session" "$hits $(awk "BEGIN { printf \"%.1f %%\", 100 * $hits / $blocks }")" "$(want cc_weka_shared60 seen_prefix_blocks) 95.2 %"
+  same "and a run finds it all" "$(everything "$traces/cc-weka/cc_traces_shared60.tar.zst")" \
+    "$((hits * 64)) $(want cc_weka_shared60 sum_input_tokens) $(number unique_blocks <"$tmp/info")"
   ds trace info "$traces/litellm/litellm_appworld_stripped.jsonl" >/dev/null
   same "a log of completion times is refused" "$? $(grep -c 'log of completion times' "$tmp/err")" "3 1"
 else
