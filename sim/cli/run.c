@@ -376,6 +376,7 @@ static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag 
     opt.sim.gaps = o.requests != NULL && o.jsonl;
     opt.sim.steps = o.steps != NULL;
     opt.sim.exact_itl = a->exact;
+    opt.sim.occupancy = true;
     opt.keep_first = o.answer != NULL ? DS_BREAKING_REQUESTS : 0;
     opt.progress = !a->quiet;
     opt.on_step = o.steps != NULL ? on_step : NULL;

@@ -29,6 +29,16 @@ ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns) {
   return DS_OK;
 }
 
+/* An iteration of dt_ns has ended in which so many blocks were in use, and whose rows read ctx tokens: was it under way at
+ * a full second? */
+void ds_kv_read(ds_sim *s, const ds_replica *r, int64_t dt_ns, int64_t end_ns, int64_t blocks, int64_t ctx) {
+  int64_t zero = s->start_ns - s->api_token_ns, from = (end_ns - dt_ns - zero) / DS_NS_PER_S + 1, to = (end_ns - zero) / DS_NS_PER_S;
+  if (from > to) return;
+  int64_t tokens = ctx - r->v.n_decoding - r->v.n_held; /* what a row makes has no KV yet */
+  for (uint32_t i = 0; i < r->v.n_prefilling; i++) tokens += s->view[r->prefilling[i]].computed;
+  ds_occupancy_add(&s->occupancy, from, to, blocks, tokens > 0 ? tokens : 0);
+}
+
 /* A gap that is not the duration of one iteration: after a preemption, or after iterations that left the row out. */
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns) {
   ds_gaps_count(&s->itl, gap_ns, 1);

@@ -468,7 +468,10 @@ static ds_status count_gaps(ds_sim *s, ds_replica *r) {
 static DS_ALWAYS_INLINE ds_status settle(ds_sim *s, ds_replica *r) {
   const ds_current *c = &r->cur;
   ds_replica_totals *t = &r->totals;
-  if (r->v.now_ns >= r->second_end_ns) DS_TRY(ds_count_second(s, r, r->v.now_ns));
+  if (r->v.now_ns >= r->second_end_ns) {
+    if (s->opt.occupancy) ds_kv_read(s, r, c->dt_ns, r->v.now_ns, r->kv.total_blocks - r->kv.free_blocks, r->ctx_sum);
+    DS_TRY(ds_count_second(s, r, r->v.now_ns));
+  }
   DS_TRY(count_gaps(s, r));
   charge_ledger(r);
   t->busy_ns += c->dt_ns;

@@ -224,6 +224,7 @@ struct ds_sim {
   size_t cap_chunk_tokens;
   ds_gaps itl;
   ds_seconds seconds;
+  ds_occupancy occupancy;
   ds_result result;
   ds_replica_totals *totals;
   /* log of iterations */
@@ -286,6 +287,7 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
 void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
+void ds_kv_read(ds_sim *s, const ds_replica *r, int64_t dt_ns, int64_t end_ns, int64_t blocks, int64_t ctx);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
 ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
 void ds_route_init(ds_sim *s);

@@ -8,6 +8,7 @@
 #include "cost/price.h"
 #include "kv/cache_stats.h"
 #include "metric/gaps.h"
+#include "metric/occupancy.h"
 #include "metric/seconds.h"
 
 /* Causes of latency; every nanosecond of a request goes to exactly one. Order is that of the output columns. */
@@ -83,6 +84,7 @@ typedef struct ds_result {
   const uint32_t *chunk_tokens; /* tokens that came out at the end of each of those gaps; NULL: always one */
   const ds_gaps *itl;       /* inter-token gaps of all requests */
   const ds_seconds *seconds; /* per-second counters */
+  const ds_occupancy *occupancy; /* KV in use over time; NULL unless asked for */
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
   ds_spec_totals speculation;

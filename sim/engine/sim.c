@@ -370,6 +370,7 @@ static void finalise(ds_sim *s) {
   out->chunk_tokens = s->opt.gaps && s->speculative ? s->chunk_tokens : NULL;
   out->itl = &s->itl;
   out->seconds = &s->seconds;
+  out->occupancy = s->opt.occupancy ? &s->occupancy : NULL;
   out->n_replicas = s->n_replicas;
   out->replicas = s->totals;
   s->done = true;

@@ -35,6 +35,7 @@ typedef struct ds_sim_options {
   bool exact_itl;   /* keep every gap for exact ITL percentiles, however many */
   bool closed_loop; /* requests may name one that they follow; all must be fed before the first step */
   uint64_t concurrency; /* with closed_loop: so many in flight, each completion admits the next; 0: no cap */
+  bool occupancy;   /* read the KV pools at every full second */
   bool max_gap;     /* track each request's longest gap (implied by records and by an ITL limit) */
 } ds_sim_options;
 

@@ -60,6 +60,68 @@ ds_cache_summary ds_cache_summary_of(const ds_report *r) {
   return s;
 }
 
+void ds_kv_series_of(const ds_report *r, ds_kv_series *out) {
+  const ds_result *res = r->drive->result;
+  const ds_occupancy *o = res->occupancy;
+  memset(out, 0, sizeof *out);
+  if (o == NULL || o->last_s == 0 || !r->summary->kv_known) return;
+  const double one = (double)res->memory.kv_blocks, all = one * (double)res->n_replicas,
+               slots = all * (double)r->scenario->run.pool.kv_block_tokens;
+  double blocks = 0, tokens = 0;
+  out->point_s = (double)o->width_s;
+  for (int64_t from = 0; from < o->last_s; from += o->width_s) {
+    const ds_occupancy_point *p = &o->point[out->n];
+    double readings = (double)(o->last_s - from < o->width_s ? o->last_s - from : o->width_s);
+    out->used_frac[out->n] = (double)p->blocks / readings / all;
+    out->token_frac[out->n] = (double)p->tokens / readings / slots;
+    out->most_frac[out->n++] = (double)p->most_blocks / one;
+    blocks += (double)p->blocks;
+    tokens += (double)p->tokens;
+  }
+  out->used_mean = blocks / (double)o->last_s / all;
+  out->token_mean = tokens / (double)o->last_s / slots;
+}
+
+#define SERIES_LEAST 3 /* points worth a line */
+
+void ds_kv_series_line(const ds_report *r, char *text, size_t cap) {
+  ds_kv_series s;
+  ds_kv_series_of(r, &s);
+  text[0] = '\0';
+  if (s.n < SERIES_LEAST) return;
+  char tenths[DS_OCCUPANCY_POINTS + 1];
+  bool any = false;
+  for (size_t i = 0; i < s.n; i++) {
+    int t = (int)(10 * s.used_frac[i]);
+    tenths[i] = (char)('0' + (t < 9 ? t : 9));
+    any = any || t > 0;
+  }
+  tenths[s.n] = '\0';
+  int n = snprintf(text, cap, "%.0f %% in use on average, %.0f %% with tokens", 100 * s.used_mean, 100 * s.token_mean);
+  if (any && n > 0 && (size_t)n < cap) snprintf(text + n, cap - (size_t)n, "; in tenths, %g s each: %s", s.point_s, tenths);
+}
+
+static void json_fractions(ds_json *j, const char *key, const double *v, size_t n) {
+  ds_json_array(j, key);
+  for (size_t i = 0; i < n; i++) ds_json_number(j, NULL, v[i]);
+  ds_json_end_array(j);
+}
+
+static void json_series(ds_json *j, const ds_report *r) {
+  ds_kv_series s;
+  ds_kv_series_of(r, &s);
+  if (s.n == 0) {
+    ds_json_null(j, "kv_over_time");
+    return;
+  }
+  ds_json_object(j, "kv_over_time");
+  ds_json_number(j, "point_s", s.point_s);
+  json_fractions(j, "used_fraction", s.used_frac, s.n);
+  json_fractions(j, "token_fraction", s.token_frac, s.n);
+  json_fractions(j, "replica_max_fraction", s.most_frac, s.n);
+  ds_json_end_object(j);
+}
+
 static ds_tier_totals tier_totals(const ds_report *r, int64_t tier) {
   ds_tier_totals sum = {0};
   for (size_t i = 0; i < r->drive->result->n_replicas; i++) {
@@ -105,6 +167,7 @@ void ds_json_cache(ds_json *j, const ds_report *r) {
   maybe(j, "kv_tokens_mean", s.waste_known, s.tokens);
   maybe(j, "kv_token_fraction", s.waste_known, s.token_frac);
   maybe(j, "kv_wasted_fraction", s.waste_known && s.token_frac <= 1, 1 - s.token_frac);
+  json_series(j, r);
   maybe(j, "prefix_cache_hit_rate", s.known, s.tokens_frac);
   maybe(j, "prefix_cache_hit_rate_blocks", s.known, s.blocks_frac);
   maybe(j, "prefix_cache_hit_rate_requests", s.known, s.requests_frac);

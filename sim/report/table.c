@@ -2,6 +2,7 @@
 /* The table of metrics for people: latencies, throughputs, memory, load. */
 #include <string.h>
 
+#include "report/kv_report.h"
 #include "report/numbers.h"
 #include "report/report.h"
 #include "study/measured.h"
@@ -67,6 +68,8 @@ static void memory(ds_outfile *out, const ds_report *r) {
              100 * r->summary->kv_max);
   }
   ds_wrapped(out, "memory", text);
+  ds_kv_series_line(r, text, sizeof text);
+  if (text[0] != '\0') ds_wrapped(out, "KV", text);
 }
 
 static void load(ds_outfile *out, const ds_report *r) {

@@ -124,5 +124,34 @@ exactly() {
 exactly "what was evicted is loaded from the tier" "$(tier '0.2 ms')" "R1 0 13.3 0; R2 0 13.7 0; R3 32 11.8 1.7; R4 32 10.1 0; "
 exactly "unless computing it is faster" "$(tier '0.5 ms')" "R1 0 13.3 0; R2 0 13.7 0; R3 0 13.3 0; R4 32 10.1 0; "
 
+# KV over time: the readings at every full second, from the log of all iterations.
+cat >"$tmp/over.yaml" <<YAML
+scenario: 1
+pools: [{name: main, replicas: 2, scheduler: vllm-v1, kv_blocks: 1000, kv_block_tokens: 16}]
+cost: {model: linear, step: 15 ms, prefill_token: 0.05 ms, decode_sequence: 0.5 ms}
+workload: {trace: $PWD/traces/azure-conv-sample.csv}
+YAML
+"$program" run "$tmp/over.yaml" --quiet --steps "$tmp/steps" --json "$tmp/out.json"
+"$program" run "$tmp/over.yaml" --quiet --json "$tmp/leased.json"
+if cmp -s "$tmp/out.json" "$tmp/leased.json"; then ok "KV over time: the same with leases"; else not_ok "KV over time: the same with leases"; fi
+sed -n '/"used_fraction"/,/]/s/^ *\([0-9.e-]*\),*$/\1/p' "$tmp/out.json" >"$tmp/used"
+tr ',:}' '   ' <"$tmp/steps" | awk -v points="$(wc -l <"$tmp/used")" -v width="$(number point_s)" '
+  { for (i = 1; i < NF; i++) v[$i] = $(i + 1)
+    for (k = int(v["\"start_ns\""] / 1e9) + 1; k <= v["\"end_ns\""] / 1e9; k++) {
+      used[int((k - 1) / width)] += 1000 - v["\"free_blocks\""]
+      if (k > last) last = k
+    } }
+  END { for (p = 0; p * width < last; p++) {
+      n = last - p * width < width ? last - p * width : width
+      printf "%.9f\n", used[p] / n / 2000
+    } }' >"$tmp/wanted"
+awk '{ printf "%.9f\n", $1 }' "$tmp/used" >"$tmp/used9"
+if [ "$(wc -l <"$tmp/used")" -gt 20 ] && cmp -s "$tmp/used9" "$tmp/wanted"; then
+  ok "KV over time: as the iterations have it"
+else
+  paste "$tmp/used9" "$tmp/wanted" | head -n 5
+  not_ok "KV over time: as the iterations have it"
+fi
+
 [ $fail -ne 0 ] || ok "studies/kv/README.md says what the program computes ($lines lines)"
 exit $fail
