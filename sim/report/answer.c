@@ -374,6 +374,12 @@ static void put_grade(line *l, const ds_run *run) {
   if (guess != NULL) put(l, ", but its %s is an estimate", guess);
 }
 
+/* Nothing is too low by more than 100 %: a band that wide is a factor. */
+static void put_band(line *l, const char *what, const ds_band *b) {
+  if (b->half_width < 1) put(l, "%s +-%.0f %%", what, 100 * b->half_width);
+  else put(l, "%s within a factor of %.1f", what, 1 + b->half_width);
+}
+
 static void trust(ds_outfile *out, const ds_report *r) {
   const ds_run *run = &r->scenario->run;
   const ds_hw *hw = &run->pool.hw;
@@ -391,9 +397,9 @@ static void trust(ds_outfile *out, const ds_report *r) {
     bool part = strcmp(any->hardware, hw->name) == 0;
     put(&l, "%s, %s models: ", part ? hw->name : any->hardware[0] == 'm' ? "parts with kernel data" : "parts without kernel data",
         strcmp(class_name, "moe") == 0 ? "MoE" : strcmp(class_name, "mla") == 0 ? "MLA" : class_name);
-    if (tpot != NULL) put(&l, "TPOT +-%.0f %%", 100 * tpot->half_width);
-    if (ttft != NULL) put(&l, "%sTTFT +-%.0f %%", tpot != NULL ? ", " : "", 100 * ttft->half_width);
-    if (tpot == NULL) put(&l, "%sthroughput +-%.0f %%", ttft != NULL ? ", " : "", 100 * tokens->half_width);
+    if (tpot != NULL) put_band(&l, "TPOT", tpot);
+    if (ttft != NULL) put_band(&l, tpot != NULL ? ", TTFT" : "TTFT", ttft);
+    if (tpot == NULL) put_band(&l, ttft != NULL ? ", throughput" : "throughput", tokens);
     put(&l, " (%lld measured runs, %s)", (long long)any->runs, r->bands->date);
   }
   if (run->cost_tier == DS_COST_ROOFLINE) put_grade(&l, run);
