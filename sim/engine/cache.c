@@ -28,6 +28,13 @@ static ds_status parts_new(ds_sim *s, uint32_t n, uint32_t *at) {
   return DS_OK;
 }
 
+/* A list that outlives the request whose it is. */
+ds_status ds_identity_copy(ds_sim *s, uint32_t at, uint32_t n, uint32_t *copy) {
+  DS_TRY(parts_new(s, n, copy));
+  for (uint32_t i = 0; i < n; i++) s->part[*copy + i] = s->part[at + i];
+  return DS_OK;
+}
+
 void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n) {
   if (n == 0) return;
   uint32_t c = class_of(n);

@@ -186,7 +186,7 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
     }
     DS_TRY(ds_iteration_begin(s, r, plan));
     if (r->in_flight) { /* if nobody can see anything before its end, end it at once */
-      bool alone = !s->opt.closed_loop && s->group <= 1;
+      bool alone = !s->opt.closed_loop && s->group <= 1 && !s->in_order;
       return alone && r->end_ns <= until_ns ? ds_iteration_end(s, r) : DS_OK;
     }
     if (plan->n_preempt == 0) break; /* else the queue has changed: ask once more */

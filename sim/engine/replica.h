@@ -143,12 +143,18 @@ typedef struct ds_replica {
   void *policy;
 } ds_replica;
 
-typedef struct ds_tier_store { /* one store of a tier, and the link to it */
-  ds_kv_pool pool;
-  int64_t free_at_ns; /* the link, of what was asked so far */
+typedef struct ds_tier_write { /* blocks from..to of a path are on their way, and there at ready_ns */
+  int64_t ready_ns;
+  uint32_t part_at, n_parts, from, to;
+} ds_tier_write;
+typedef struct ds_tier_store { /* one store of a tier, and the link to it, whose directions do not disturb each other */
+  ds_kv_pool pool; /* with what is on its way */
+  int64_t free_at_ns, written_at_ns; /* the link, of what was asked so far, and of what was sent */
+  ds_tier_write *write; /* in order of ready_ns */
+  size_t first_write, n_writes, cap_writes;
 } ds_tier_store;
 typedef struct ds_tier_state {
-  int64_t blocks, block_ns; /* of a store; time to load a block */
+  int64_t blocks, block_ns, write_block_ns; /* of a store; time to load a block, and to copy one out */
   int64_t replicas, n;      /* that share a store; stores */
   ds_tier_store *store;
 } ds_tier_state;
@@ -189,6 +195,7 @@ struct ds_sim {
   size_t cap_link, cap_view, cap_slots, n_slots;
   uint32_t free_slot;    /* list through view.next */
   ds_tier_state tier[DS_TIERS_MAX];
+  bool in_order;         /* replicas see what others do, and when: no event of one before an earlier one of another */
   /* prefix cache: identities of requests fed and not finished */
   bool use_index;
   ds_kv_part *part, *part_scratch;
@@ -250,6 +257,7 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 /* cache.c: the prefix cache */
 ds_status ds_identity_take(ds_sim *s, ds_request *r);
 void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n);
+ds_status ds_identity_copy(ds_sim *s, uint32_t at, uint32_t n, uint32_t *copy);
 ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
 void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);

@@ -48,6 +48,8 @@ typedef struct ds_tier_totals {
   uint64_t loads, loaded_blocks, stored_blocks;
   uint64_t recomputed_blocks; /* there, but computed again because that was faster */
   int64_t load_ns;
+  uint64_t lost_blocks;      /* not copied out in time: their memory was used again before the link had come to them */
+  int64_t store_ns;
 } ds_tier_totals;
 
 typedef struct ds_replica_totals {

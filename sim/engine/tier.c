@@ -5,11 +5,17 @@
  * A request at the head of the queue is looked up once, here and there. What a tier holds beyond the replica's own cache
  * is loaded first, if that takes less time than computing it again (or always, or never, as asked): the request is set
  * aside, others may pass, and it is queued again in its place when the load is over. Loads over one link go one after
- * the other. Loaded blocks are cached blocks of the replica like others. Copying out costs no time. A preempted request
- * does not look again. */
+ * the other. Loaded blocks are cached blocks of the replica like others. A preempted request does not look again.
+ *
+ * Copying out goes over the same link in the other direction, which PCIe and networks have apart, as vLLM does it with a
+ * stream for each: nobody waits for it, but what is copied can be loaded only when it is there. The memory of a request
+ * that has left may be used again before; what is so far back that the whole pool waits before it is taken to be lost.
+ * Source: vllm-project/vllm v1/kv_offload/worker/cpu_gpu.py, read in 2026. */
 #include "engine/replica.h"
 
 #include "base/num.h"
+
+#include <string.h>
 
 #define NODE_GPUS 8 /* of a tier of node scope */
 
@@ -32,6 +38,7 @@ ds_status ds_tiers_init(ds_sim *s, ds_error *err) {
     x->n = ((int64_t)s->n_replicas + x->replicas - 1) / x->replicas;
     x->blocks = t->blocks > 0 ? t->blocks : (int64_t)(t->capacity_bytes / block_bytes);
     x->block_ns = t->bytes_per_s > 0 ? ds_ns_of_s(block_bytes / t->bytes_per_s) : t->block_ns;
+    x->write_block_ns = t->write_bytes_per_s > 0 ? ds_ns_of_s(block_bytes / t->write_bytes_per_s) : t->write_block_ns;
     if (x->blocks <= 0) {
       ds_error_begin(err, DS_E_INPUT, "tiers.");
       ds_error_text(err, t->name);
@@ -41,7 +48,7 @@ ds_status ds_tiers_init(ds_sim *s, ds_error *err) {
     if (x->store == NULL) return DS_E_NOMEM;
     for (int64_t k = 0; k < x->n; k++) DS_TRY(ds_kv_init(&x->store[k].pool, x->blocks, true, DS_EVICT_LRU, &s->alloc));
     /* What replicas share must be seen in one order: event by event over all of them. */
-    if (x->replicas > 1 && s->n_replicas > 1) s->opt.eager = s->opt.no_lease = true;
+    if (x->replicas > 1 && s->n_replicas > 1) s->opt.eager = s->opt.no_lease = s->in_order = true;
   }
   return DS_OK;
 }
@@ -49,7 +56,10 @@ ds_status ds_tiers_init(ds_sim *s, ds_error *err) {
 void ds_tiers_free(ds_sim *s) {
   for (int64_t i = 0; i < s->run.n_tiers; i++) {
     ds_tier_state *x = &s->tier[i];
-    for (int64_t k = 0; x->store != NULL && k < x->n; k++) ds_kv_free(&x->store[k].pool, &s->alloc);
+    for (int64_t k = 0; x->store != NULL && k < x->n; k++) {
+      ds_kv_free(&x->store[k].pool, &s->alloc);
+      ds_alloc_free(&s->alloc, x->store[k].write, x->store[k].cap_writes, sizeof *x->store[k].write);
+    }
     ds_alloc_free(&s->alloc, x->store, (size_t)x->n, sizeof *x->store);
   }
 }
@@ -72,13 +82,68 @@ static ds_status put(ds_sim *s, ds_kv_pool *pool, const ds_slot *q, uint32_t blo
   return ds_kv_release(pool, leaf, &s->alloc);
 }
 
-ds_status ds_tiers_keep(ds_sim *s, ds_replica *r, uint32_t slot) {
-  const ds_slot *q = &s->slot[slot];
-  for (int64_t i = 0; i < s->run.n_tiers && q->shared > 0; i++) {
-    DS_TRY(put(s, &store_of(s, i, r)->pool, q, q->shared, &r->totals.tier[i].stored_blocks));
+/* ---- copying out ---- */
+
+static void arrived(ds_sim *s, ds_tier_store *x, int64_t now_ns) {
+  while (x->n_writes > 0 && x->write[x->first_write].ready_ns <= now_ns) {
+    const ds_tier_write *w = &x->write[x->first_write++];
+    ds_identity_free(s, w->part_at, w->n_parts);
+    x->n_writes--;
   }
+}
+
+static ds_status send(ds_sim *s, ds_tier_store *x, ds_tier_write w) {
+  if (x->first_write > x->n_writes) {
+    memmove(x->write, x->write + x->first_write, x->n_writes * sizeof *x->write);
+    x->first_write = 0;
+  }
+  size_t at = x->first_write + x->n_writes;
+  DS_TRY(ds_alloc_grow(&s->alloc, (void **)&x->write, &x->cap_writes, at + 1, sizeof *x->write));
+  DS_TRY(ds_identity_copy(s, w.part_at, w.n_parts, &w.part_at));
+  x->write[at] = w;
+  x->n_writes++;
   return DS_OK;
 }
+
+/* Of the first `blocks` blocks, how many are not on their way any more. */
+static uint32_t landed(ds_sim *s, ds_tier_store *x, const ds_slot *q, uint32_t blocks, int64_t now_ns) {
+  arrived(s, x, now_ns);
+  for (size_t i = 0; i < x->n_writes; i++) {
+    const ds_tier_write *w = &x->write[x->first_write + i];
+    if (w->from >= blocks) continue;
+    if (ds_kv_parts_common(s->part + q->part_at, q->n_parts, s->part + w->part_at, w->n_parts) > w->from) blocks = w->from;
+  }
+  return blocks;
+}
+
+static ds_status keep_in(ds_sim *s, ds_replica *r, const ds_slot *q, int64_t tier) {
+  ds_tier_store *x = store_of(s, tier, r);
+  ds_tier_totals *t = &r->totals.tier[tier];
+  const int64_t block_ns = s->tier[tier].write_block_ns, now_ns = r->v.now_ns;
+  arrived(s, x, now_ns);
+  uint32_t held, there = ds_kv_lasting(&x->pool, s->part + q->part_at, q->n_parts, q->shared, 0, &held);
+  int64_t begin_ns = x->written_at_ns > now_ns ? x->written_at_ns : now_ns, waiting = begin_ns - now_ns;
+  uint32_t upto = q->shared;
+  if (waiting > 0 && waiting / block_ns + (upto - there) > r->kv.total_blocks) { /* block_ns > 0, or nothing waited */
+    t->lost_blocks += upto - there;
+    upto = there;
+  }
+  uint64_t sent = 0;
+  DS_TRY(put(s, &x->pool, q, upto, &sent));
+  t->stored_blocks += sent;
+  if (sent == 0 || block_ns == 0) return DS_OK;
+  x->written_at_ns = begin_ns + s->run.tier[tier].latency_ns + (int64_t)sent * block_ns;
+  t->store_ns += x->written_at_ns - begin_ns;
+  return send(s, x, (ds_tier_write){x->written_at_ns, q->part_at, q->n_parts, there, there + (uint32_t)sent});
+}
+
+ds_status ds_tiers_keep(ds_sim *s, ds_replica *r, uint32_t slot) {
+  const ds_slot *q = &s->slot[slot];
+  for (int64_t i = 0; i < s->run.n_tiers && q->shared > 0; i++) DS_TRY(keep_in(s, r, q, i));
+  return DS_OK;
+}
+
+/* ---- loading ---- */
 
 /* What computing blocks from..to of a prompt adds to an iteration. */
 static int64_t compute_ns(const ds_sim *s, uint32_t from, uint32_t to) {
@@ -115,6 +180,7 @@ ds_status ds_tiers_look(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns, i
     const ds_tier *t = &s->run.tier[i];
     ds_tier_store *x = store_of(s, i, r);
     uint32_t there = ds_kv_lasting(&x->pool, part, q->n_parts, limit, 0, &held);
+    if (there > have) there = landed(s, x, q, there, t_ns);
     if (there <= have || t->fetch == DS_FETCH_NEVER) continue;
     int64_t load_ns = t->latency_ns + (int64_t)(there - have) * s->tier[i].block_ns;
     int64_t begin_ns = *ready_ns > x->free_at_ns ? *ready_ns : x->free_at_ns;

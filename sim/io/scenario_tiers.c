@@ -41,9 +41,32 @@ static bool one_of(ds_reader *r, const ds_node *map, const char *a, const char *
   return false;
 }
 
+/* Copying out: as fast as loading, unless one of two keys says otherwise. */
+static bool read_writes(ds_reader *r, const ds_node *map, ds_tier *t) {
+  char text[48];
+  if (ds_node_get(map, "write_bandwidth") && ds_node_get(map, "store_time_per_block")) {
+    ds_complain(r->d, map, "tiers.%s has both of write_bandwidth and store_time_per_block", t->name);
+    ds_diag_expected(r->d, "one of them, or neither: as fast as loading");
+    return false;
+  }
+  if (!amount(r, map, "write_bandwidth", DS_DIM_BYTES_PER_S, &t->write_bytes_per_s) ||
+      !span(r, map, "store_time_per_block", &t->write_block_ns))
+    return false;
+  if (ds_node_get(map, "write_bandwidth") || ds_node_get(map, "store_time_per_block")) return true;
+  t->write_bytes_per_s = t->bytes_per_s;
+  t->write_block_ns = t->block_ns;
+  if (t->bytes_per_s > 0) {
+    ds_quantity_format(t->bytes_per_s, DS_DIM_BYTES_PER_S, text, sizeof text);
+    return ds_note(r, "write_bandwidth", NULL, "as bandwidth", "%s", text);
+  }
+  ds_time_format(t->block_ns, text, sizeof text);
+  return ds_note(r, "store_time_per_block", NULL, "as load_time_per_block", "%s", text);
+}
+
 static bool read_tier(ds_reader *r, const ds_node *map, ds_tier *t, size_t index) {
   static const char *const keys[] = {"name",      "scope",   "capacity",            "blocks",
-                                     "bandwidth", "latency", "load_time_per_block", "fetch"};
+                                     "bandwidth", "latency", "load_time_per_block", "fetch",
+                                     "write_bandwidth", "store_time_per_block"};
   static const char *const scopes[] = {"replica", "node", "cluster"},
                            *const fetches[] = {"auto", "always", "never"};
   const ds_node *name = ds_node_get(map, "name"), *blocks = ds_node_get(map, "blocks");
@@ -74,15 +97,15 @@ static bool read_tier(ds_reader *r, const ds_node *map, ds_tier *t, size_t index
   if (!amount(r, map, "bandwidth", DS_DIM_BYTES_PER_S, &t->bytes_per_s) ||
       !span(r, map, "latency", &t->latency_ns) ||
       !span(r, map, "load_time_per_block", &t->block_ns) ||
-      !ds_opt_choice(r, map, "fetch", fetches, LEN(fetches), 0, &fetch))
+      !read_writes(r, map, t) || !ds_opt_choice(r, map, "fetch", fetches, LEN(fetches), 0, &fetch))
     return false;
   t->scope = (ds_tier_scope)scope;
   t->fetch = (ds_tier_fetch)fetch;
-  if (r->s->run.cost_tier != DS_COST_LINEAR || (t->capacity_bytes == 0 && t->bytes_per_s == 0))
+  if (r->s->run.cost_tier != DS_COST_LINEAR || (t->capacity_bytes == 0 && t->bytes_per_s == 0 && t->write_bytes_per_s == 0))
     return true;
   ds_complain(r->d, map, "%s is in bytes, but with cost: {model: linear} a block has no size",
               t->name);
-  ds_diag_expected(r->d, "blocks: a count, and load_time_per_block: a time");
+  ds_diag_expected(r->d, "blocks: a count, load_time_per_block and store_time_per_block: times");
   return false;
 }
 

@@ -131,6 +131,8 @@ static ds_tier_totals tier_totals(const ds_report *r, int64_t tier) {
     sum.stored_blocks += t->stored_blocks;
     sum.recomputed_blocks += t->recomputed_blocks;
     sum.load_ns += t->load_ns;
+    sum.lost_blocks += t->lost_blocks;
+    sum.store_ns += t->store_ns;
   }
   return sum;
 }
@@ -147,6 +149,9 @@ void ds_cache_line(const ds_report *r, char *text, size_t cap) {
       size_t used = strlen(text);
       snprintf(text + used, cap - used, "; %llu loaded from %s", (unsigned long long)t.loaded_blocks,
                r->scenario->run.tier[i].name);
+      used = strlen(text);
+      if (t.lost_blocks > 0)
+        snprintf(text + used, cap - used, ", %llu lost before they were copied there", (unsigned long long)t.lost_blocks);
     }
   } else if (s.waste_known && s.token_frac < 0.75) {
     snprintf(text, cap, "%.0f %% of the reserved KV memory holds tokens, the rest is wasted",
@@ -190,6 +195,8 @@ void ds_json_cache(ds_json *j, const ds_report *r) {
     ds_json_count(j, "stored_blocks", t.stored_blocks);
     ds_json_count(j, "recomputed_blocks", t.recomputed_blocks);
     ds_json_number(j, "load_s", (double)t.load_ns / 1e9);
+    ds_json_count(j, "lost_blocks", t.lost_blocks);
+    ds_json_number(j, "store_s", (double)t.store_ns / 1e9);
     ds_json_end_object(j);
   }
   ds_json_end_array(j);

@@ -84,6 +84,8 @@ typedef struct ds_tier {
   int64_t blocks;
   double bytes_per_s;    /* of its link; 0: block_ns counts */
   int64_t block_ns, latency_ns;
+  double write_bytes_per_s; /* towards it, beside what is loaded: a direction of its own; 0: write_block_ns counts */
+  int64_t write_block_ns;
 } ds_tier;
 #define DS_TIERS_MAX 2
 

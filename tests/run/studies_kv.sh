@@ -108,12 +108,12 @@ says "Against a warm cache the benchmark claims $(of '%.1f' "$warm / 1000") thou
 holds "a warm cache inflates the throughput" "$warm > 1.1 * $cold && $cold > $none"
 
 # A tier, by hand: eight blocks of four tokens are loaded in 0.1 + 8 x 0.2 = 1.7 ms, computed in 3.2 ms; one token is always computed.
-tier() { # load time per block
+tier() { # load time per block, further keys
   cat >"$tmp/tier.yaml" <<YAML
 scenario: 1
 pools: [{name: main, scheduler: vllm-v1, kv_blocks: 10, kv_block_tokens: 4, prefix_cache: true}]
 cost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, decode_sequence: 1 ms}
-tiers: [{name: host, blocks: 100, load_time_per_block: $1, latency: 0.1 ms}]
+tiers: [{name: host, blocks: 100, load_time_per_block: $1, latency: 0.1 ms${2:+, $2}}]
 workload: {requests: [
     {id: R1, arrival_ns: 0, input_tokens: 33, output_tokens: 1, prefix: [same, 33]},
     {id: R2, arrival_ns: 20000000, input_tokens: 37, output_tokens: 1},
@@ -130,6 +130,30 @@ exactly() {
   fi
 }
 exactly "what was evicted is loaded from the tier" "$(tier '0.2 ms')" "R1 0 13.3 0; R2 0 13.7 0; R3 32 11.8 1.7; R4 32 10.1 0; "
+# The eight blocks are sent when R1 leaves, at 13.3 ms: there at 13.4 + 8 x 3.3 = 39.8 ms, or at 45.4 ms, too late for R3.
+exactly "what has arrived there is loaded" "$(tier '0.2 ms' 'store_time_per_block: 3.3 ms')" "R1 0 13.3 0; R2 0 13.7 0; R3 32 11.8 1.7; R4 32 10.1 0; "
+exactly "what is on its way is not" "$(tier '0.2 ms' 'store_time_per_block: 4 ms')" "R1 0 13.3 0; R2 0 13.7 0; R3 0 13.3 0; R4 32 10.1 0; "
+# At 33.7 ms three of them are on their way: with the nine of R2 that would be more than the pool has.
+sed 's/input_tokens: 37, output_tokens: 1/&, prefix: [other, 37]/' "$tmp/tier.yaml" >"$tmp/lost.yaml"
+"$program" run "$tmp/lost.yaml" --quiet --json "$tmp/out.json"
+exactly "what waits too long is lost" "$(number stored_blocks) $(number lost_blocks)" "8 9"
+# B's turn comes at 10.5 ms, before A's KV is there at 13.3 ms.
+cat >"$tmp/shared.yaml" <<YAML
+scenario: 1
+pools:
+  - {name: main, scheduler: vllm-v1, replicas: 2, kv_blocks: 20, kv_block_tokens: 4, prefix_cache: true, scheduler_options: {max_num_seqs: 1}}
+router: {policy: round-robin}
+cost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, decode_sequence: 1 ms}
+tiers: [{name: all, scope: cluster, blocks: 100, load_time_per_block: 0.01 ms}]
+workload: {requests: [
+    {id: A, arrival_ns: 0, input_tokens: 33, output_tokens: 1, prefix: [same, 33]},
+    {id: C, arrival_ns: 0, input_tokens: 5, output_tokens: 1},
+    {id: D, arrival_ns: 0, input_tokens: 5, output_tokens: 1},
+    {id: B, arrival_ns: 0, input_tokens: 33, output_tokens: 1, prefix: [same, 33]}]}
+YAML
+exactly "nobody finds in a shared tier what another replica has yet to compute" \
+  "$("$program" run "$tmp/shared.yaml" --quiet --requests - | awk -F, '$1 == "B" { print $7, $NF != "" }')" "0 1"
+
 exactly "unless computing it is faster" "$(tier '0.5 ms')" "R1 0 13.3 0; R2 0 13.7 0; R3 0 13.3 0; R4 32 10.1 0; "
 
 # KV over time: the readings at every full second, from the log of all iterations.
