@@ -158,16 +158,23 @@ static inline void world_caches(world *w, uint64_t seed) {
                               "{\"blocks\": 200, \"load_time_per_block\": \"300 us\"}",
                               "{\"blocks\": 30, \"load_time_per_block\": \"10 us\", \"latency\": "
                               "\"1 ms\", \"fetch\": \"always\"}, {\"name\": \"disk\", \"scope\": "
-                              "\"cluster\", \"blocks\": 900, \"load_time_per_block\": \"2 ms\"}"},
+                              "\"cluster\", \"blocks\": 900, \"load_time_per_block\": \"2 ms\"}",
+                              "{\"blocks\": 500, \"load_time_per_block\": \"50 us\", "
+                              "\"store_time_per_block\": \"4 ms\"}",
+                              "{\"blocks\": 1, \"load_time_per_block\": \"0 s\", \"scope\": \"node\"}"},
                           *const real[] = {
                               "{\"capacity\": \"1 GB\", \"bandwidth\": \"20 GB/s\"}",
                               "{\"name\": \"pool\", \"scope\": \"node\", \"capacity\": \"9 GB\", "
-                              "\"bandwidth\": \"3 GB/s\", \"latency\": \"50 us\", \"fetch\": \"always\"}"};
+                              "\"bandwidth\": \"3 GB/s\", \"latency\": \"50 us\", \"fetch\": \"always\"}",
+                              "{\"capacity\": \"2 GB\", \"bandwidth\": \"50 GB/s\", "
+                              "\"write_bandwidth\": \"300 MB/s\"}",
+                              "{\"scope\": \"cluster\", \"capacity\": \"9 GB\", \"bandwidth\": "
+                              "\"1 GB/s\", \"write_bandwidth\": \"100 GB/s\"}"};
   uint64_t stream = seed * 15485863 + 3, *s = &stream;
   if (w->is_static || !w->prefix_cache) return;
   if (chance(s, 50)) w->eviction = orders[between(s, 0, 2)];
   if (chance(s, 30)) w->initial_cache = "warm";
-  if (chance(s, 50) && w->kv_blocks >= 0) w->tiers = (w->linear ? linear : real)[between(s, 0, 1)];
+  if (chance(s, 50) && w->kv_blocks >= 0) w->tiers = (w->linear ? linear : real)[between(s, 0, 3)];
 }
 
 static inline void world_make(world *w, uint64_t seed, int kinds) {
