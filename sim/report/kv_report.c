@@ -97,8 +97,9 @@ void ds_kv_series_line(const ds_report *r, char *text, size_t cap) {
     any = any || t > 0;
   }
   tenths[s.n] = '\0';
-  int n = snprintf(text, cap, "%.0f %% in use on average, %.0f %% with tokens", 100 * s.used_mean, 100 * s.token_mean);
-  if (any && n > 0 && (size_t)n < cap) snprintf(text + n, cap - (size_t)n, "; in tenths, %g s each: %s", s.point_s, tenths);
+  if (!any) return; /* how little it was at most is said already */
+  snprintf(text, cap, "%.0f %% in use on average, %.0f %% with tokens; in tenths, %g s each: %s", 100 * s.used_mean,
+           100 * s.token_mean, s.point_s, tenths);
 }
 
 static void json_fractions(ds_json *j, const char *key, const double *v, size_t n) {
