@@ -86,6 +86,9 @@ run studies/kv/host-tier.yaml tiers.host.fetch=never
 off=$(number mean_ttft_ms) off_rate=$(number prefix_cache_hit_rate)
 says "With host memory behind 12,000 blocks, $(of '%.0f' "100 * $on_rate") % of the prompt tokens are found instead of $(of '%.0f' "100 * $off_rate") %, and the mean TTFT is $(of '%.2f' "$on / 1000") s instead of $(of '%.2f' "$off / 1000") s."
 holds "a host tier pays over a fast link" "$on < $off / 4"
+run studies/kv/host-tier.yaml "tiers.host.write_bandwidth=50 MB/s"
+says "Copying out takes the other direction of the link. At 50 MB/s much comes too late to be found: $(of '%.0f' "100 * $(number prefix_cache_hit_rate)") % are, and the mean TTFT is $(of '%.2f' "$(number mean_ttft_ms) / 1000") s."
+holds "a slow way out finds less than a fast one, and more than no tier" "$(number prefix_cache_hit_rate) < $on_rate && $(number prefix_cache_hit_rate) > $off_rate"
 for speed in 0.5 2 10 50; do
   run studies/kv/host-tier.yaml "tiers.host.bandwidth=$speed GB/s" tiers.host.fetch=always
   always=$(number mean_ttft_ms)
