@@ -88,7 +88,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
       if (t >= r->second_end_ns) { /* this iteration's tokens belong to a new second */
         count_tokens(r, l, second_from, n - 1);
         second_from = n - 1;
-        if (s->opt.occupancy) ds_kv_read(s, r, d, t, used, (int64_t)(ctx - step));
+        if (s->opt.occupancy) ds_kv_read(s, r, d, t, r->kv.total_blocks - free_blocks, (int64_t)(ctx - step));
         st = ds_count_second(s, r, t);
         if (st != DS_OK) break;
       }
