@@ -68,7 +68,7 @@ static ds_status take_hits_first(ds_sim *s, ds_replica *r, const ds_plan *plan) 
 static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
   ds_req_view *v = &s->view[g->slot];
   ds_slot *q = &s->slot[g->slot];
-  ds_queue_fetch(s, g->slot);
+  if (DS_UNLIKELY(r->v.n_queue > DS_QUEUE_LONG)) ds_queue_fetch(s, g->slot);
   ds_queue_remove(s, r, g->slot);
   ds_running_push(s, r, g->slot);
   DS_TRY(ds_prefilling_insert(s, r, g->slot));

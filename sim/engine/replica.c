@@ -84,7 +84,7 @@ static ds_status deliver_some(ds_sim *s, ds_replica *r, int64_t t_ns) {
     }
     if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
     else ds_queue_push_back(s, r, e.slot);
-    ds_queue_hint(s, r, e.slot);
+    if (DS_UNLIKELY(r->v.n_queue > DS_QUEUE_LONG)) ds_queue_hint(s, r, e.slot);
     if (q->output < r->pending_least) r->pending_least = q->output;
     if (s->sched->on_arrival != NULL) s->sched->on_arrival(r->policy, v);
   }

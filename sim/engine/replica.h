@@ -26,6 +26,7 @@ typedef struct ds_piece {
 /* A long queue is far larger than the caches, and who comes next has not been touched since it arrived. So an admission
  * fetches what the one so many places later will need. */
 #define DS_QUEUE_AHEAD 8
+#define DS_QUEUE_LONG 256
 
 /* What the engine knows of a request in flight, beside its ds_req_view. First what an arrival writes and its turn in the
  * queue reads; the rest holds from its first admission on. */
