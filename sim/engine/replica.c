@@ -120,7 +120,7 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 }
 
 static void blank(ds_plan *p) {
-  p->decode_all = p->hold = p->hold_past_finish = p->hold_finished = false;
+  p->decode_all = p->hold = p->hold_past_arrival = p->hold_past_finish = p->hold_finished = false;
   p->emit_at_end = p->no_overlap = p->preempt_to_back = p->swap_out = false;
   p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
   p->hold_steps = 0;
@@ -178,7 +178,9 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
     DS_TRY(ask_policy(s, r));
     const bool same = plan->hold && plan->decode_all && plan->n_grants == 0 && plan->n_preempt == 0;
     if (same && !s->opt.no_lease && r->v.n_decoding > 0) {
-      int64_t horizon = next_inbox_ns(r);
+      /* What comes back from a tier comes to the front. */
+      bool behind = plan->hold_past_arrival && s->run.n_tiers == 0 && !s->opt.closed_loop && s->group <= 1;
+      int64_t horizon = behind ? until_ns : next_inbox_ns(r);
       if (horizon > until_ns) horizon = until_ns;
       if (horizon > s->lease_until_ns) horizon = s->lease_until_ns;
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);

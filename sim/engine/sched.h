@@ -97,6 +97,7 @@ typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOC
 typedef struct ds_plan { /* what is blank before each plan stands together, so that a few stores clear it */
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
+  bool hold_past_arrival; /* with hold: who arrives waits behind a queue that is blocked whoever arrives, and changes nothing */
   bool hold_past_finish; /* with hold: a finish changes nothing either, as long as the queue is empty */
   bool hold_finished;   /* rows that finish stay in the batch until all are finished */
   bool emit_at_end;     /* tokens become visible when the whole batch is finished */

@@ -268,6 +268,7 @@ static DS_APART ds_status plan_in_full(const ds_sched_view *v, ds_plan *out) {
   if (v->n_queue > 0) serve_queue(c, v, out, &b);
   /* Whatever blocks the queue (KV, seats, budget) goes on blocking it while the batch only decodes. */
   out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0;
+  out->hold_past_arrival = out->blocked != DS_BLOCKED_NO && !ranked(c);
   return DS_OK;
 }
 
