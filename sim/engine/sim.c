@@ -263,6 +263,8 @@ static ds_status grow_columns(ds_sim *s, size_t n) {
   return DS_OK;
 }
 
+#define SPANS_AHEAD 8 /* what requests say of their tokens lies anywhere */
+
 ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
   if (err != NULL) err->status = DS_OK;
   if (s->closed || s->failed) return ds_error_begin(err, DS_E_STATE, "requests fed to a run that is closed or has failed");
@@ -299,6 +301,7 @@ ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
     memcpy(s->pending + s->n_pending, r, n * sizeof *r);
     for (size_t i = 0; i < n; i++) {
       ds_request *p = &s->pending[s->n_pending + i];
+      if (i + SPANS_AHEAD < n) DS_PREFETCH(p[SPANS_AHEAD].spans);
       if (DS_UNLIKELY(p->n_spans > 0) && ds_identity_take(s, p) != DS_OK) return ds_error_begin(err, DS_E_NOMEM, "out of memory");
       p->spans = NULL;
     }

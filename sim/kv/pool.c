@@ -73,6 +73,7 @@ void ds_kv_free(ds_kv_pool *p, const ds_alloc *a) {
 }
 
 void ds_kv_take_ordered(ds_kv_pool *p, int64_t n) {
+  const uint32_t first = p->head;
   while (n > 0) {
     uint32_t id = p->head != DS_KV_NONE ? p->head : ds_kv_victim(p);
     DS_ASSERT(id != DS_KV_NONE);
@@ -84,10 +85,12 @@ void ds_kv_take_ordered(ds_kv_pool *p, int64_t n) {
       continue;
     }
     r->blocks -= k;
-    if (r->blocks > 0) return;
+    if (r->blocks > 0) break;
     ds_kv_queue_remove(p, id);
     ds_kv_entry_drop(p, id);
   }
+  /* The one that is eaten next has not been touched for longer than any other. */
+  if (p->head != first && p->head != DS_KV_NONE) DS_PREFETCH(&p->run[p->head]);
 }
 
 ds_status ds_kv_give(ds_kv_pool *p, int64_t n, const ds_alloc *a) {

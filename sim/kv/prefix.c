@@ -448,6 +448,8 @@ uint32_t ds_kv_lasting(ds_kv_pool *p, const ds_kv_part *part, uint32_t n, uint32
     if (r->refs > 0) {
       *held += match;
     } else {
+      if (r->prev != DS_KV_NONE) DS_PREFETCH(&p->run[r->prev]); /* neighbours in the queue, which it is about to leave */
+      if (r->next != DS_KV_NONE) DS_PREFETCH(&p->run[r->next]);
       int64_t left = lasting(p, id, taken);
       uint32_t kept = claimed(p, r);
       *held += kept < match ? kept : match;
