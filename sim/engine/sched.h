@@ -145,6 +145,8 @@ typedef struct ds_sched_ops {
   const char *name, *summary, *reference; /* reference: the paper or source file whose behaviour it follows */
   const ds_param *params;
   size_t n_params, config_bytes, state_bytes;
+  const char *const *versions; /* which option (or key of the pool) selects which version's behaviour; NULL-terminated,
+                                  or NULL where all that was read agree */
   bool oracle;             /* sees true output lengths */
   bool speculates;         /* plans drafts */
   bool reserves;           /* KV cannot run out after admission */

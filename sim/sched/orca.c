@@ -21,11 +21,11 @@ static const char *const reservations[] = {"cap", "max-model-len", NULL};
 
 static const ds_param params[] = {
     {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 256, 256, NULL,
-     "most requests in one iteration"},
+     "most requests in one iteration", "requests"},
     {"kv_slots", DS_PARAM_INT, offsetof(config, kv_slots), 0, 1e12, 0, 0, NULL,
-     "tokens of KV that may be reserved in all; 0: as many as the KV blocks hold"},
+     "tokens of KV that may be reserved in all; 0: as many as the KV blocks hold", "tokens"},
     {"reservation", DS_PARAM_CHOICE, offsetof(config, reservation), 0, 0, RESERVE_CAP, RESERVE_CAP, reservations,
-     "what a request reserves: its prompt and output cap, or max_model_len of the pool"},
+     "what a request reserves: its prompt and output cap, or max_model_len of the pool", NULL},
 };
 
 typedef struct state {
@@ -94,11 +94,17 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
 
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
 
+static const char *const versions[] = {
+    "reservation: cap is the rule of the OSDI 2022 paper; max-model-len is Orca (Max) of the vLLM paper and sarathi-serve's orca_scheduler.py",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_orca;
 const ds_sched_ops ds_sched_orca = {
     .name = "orca",
     .summary = "Orca: iteration-level batching, first come first served, KV reserved for the whole sequence",
     .reference = "Yu et al., Orca: A Distributed Serving System for Transformer-Based Generative Models (OSDI 2022)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),

@@ -20,11 +20,11 @@ typedef struct config {
 
 static const ds_param params[] = {
     {"chunk_size", DS_PARAM_INT, offsetof(config, chunk_size), 1, 1 << 24, 512, 512, NULL,
-     "tokens of one iteration, decodes included; decodes are never held back by it"},
+     "tokens of one iteration, decodes included; decodes are never held back by it", "tokens"},
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 128, 128, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
     {"watermark_blocks", DS_PARAM_INT, offsetof(config, watermark_blocks), -1, 1 << 30, -1, -1, NULL,
-     "blocks that must stay free when a request is admitted; -1: 1 % of all, rounded down"},
+     "blocks that must stay free when a request is admitted; -1: 1 % of all, rounded down", "blocks"},
 };
 
 static int64_t watermark(const config *c, int64_t total_blocks) {

@@ -31,25 +31,25 @@ static const char *const policies[] = {"fcfs", "lpm", "dfs-weight", "lof", NULL}
 
 static const ds_param params[] = {
     {"max_running_requests", DS_PARAM_INT, offsetof(config, max_running_requests), 1, 1 << 20, 2048, 2048, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
     {"max_prefill_tokens", DS_PARAM_INT, offsetof(config, max_prefill_tokens), 1, 1 << 24, 16384, 16384, NULL,
-     "prompt tokens of one batch; without chunks its first prompt may be longer"},
+     "prompt tokens of one batch; without chunks its first prompt may be longer", "tokens"},
     {"chunked_prefill_size", DS_PARAM_INT, offsetof(config, chunked_prefill_size), -1, 1 << 24, 2048, 8192, NULL,
-     "prompt tokens of one batch, longer prompts are split; -1: never split"},
+     "prompt tokens of one batch, longer prompts are split; -1: never split", "tokens"},
     {"enable_mixed_chunk", DS_PARAM_BOOL, offsetof(config, enable_mixed_chunk), 0, 0, 0, 0, NULL,
-     "running requests decode along with a batch of prompts"},
+     "running requests decode along with a batch of prompts", NULL},
     {"schedule_policy", DS_PARAM_CHOICE, offsetof(config, schedule_policy), 0, 0, FCFS, FCFS, policies,
-     "order of the queue: first come, longest cached prefix, cached branches first, longest output cap"},
+     "order of the queue: first come, longest cached prefix, cached branches first, longest output cap", NULL},
     {"schedule_conservativeness", DS_PARAM_FRAC, offsetof(config, schedule_conservativeness), 0, 10, 1, 1, NULL,
-     "scales the default of init_new_token_ratio"},
+     "scales the default of init_new_token_ratio", NULL},
     {"init_new_token_ratio", DS_PARAM_FRAC, offsetof(config, init_new_token_ratio), 0, 1, 0, 0, NULL,
-     "share of their caps that running requests are expected to write, at first; 0: 0.7 x conservativeness"},
+     "share of their caps that running requests are expected to write, at first; 0: 0.7 x conservativeness", NULL},
     {"min_new_token_ratio", DS_PARAM_FRAC, offsetof(config, min_new_token_ratio), 0, 1, 0, 0, NULL,
-     "the least it falls to; 0: 0.14 x init_new_token_ratio"},
+     "the least it falls to; 0: 0.14 x init_new_token_ratio", NULL},
     {"new_token_ratio_decay", DS_PARAM_FRAC, offsetof(config, new_token_ratio_decay), 0, 1, 0, 0, NULL,
-     "what it falls by in a decode iteration; 0: from first to least in 600"},
+     "what it falls by in a decode iteration; 0: from first to least in 600", NULL},
     {"overlap", DS_PARAM_BOOL, offsetof(config, overlap), 0, 0, 0, 0, NULL,
-     "plan a batch while the one before runs: hides host time, sees an end one iteration late"},
+     "plan a batch while the one before runs: hides host time, sees an end one iteration late", NULL},
 };
 
 typedef struct state {
@@ -432,11 +432,19 @@ static int64_t max_batch_tokens(const void *cfg) {
   return c->chunked_prefill_size > 0 ? c->chunked_prefill_size : 0; /* a first prompt may be of any length */
 }
 
+static const char *const versions[] = {
+    "schedule_policy: fcfs is the default of recent versions, lpm of those before",
+    "overlap: true is SGLang unless it is started with disable_overlap_schedule",
+    "chunked_prefill_size: 2048 and 8192 are the defaults by memory; -1 is chunking off",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_sglang;
 const ds_sched_ops ds_sched_sglang = {
     .name = "sglang",
     .summary = "SGLang: prompts before decodes, admission by a new-token ratio, retraction",
     .reference = "sgl-project/sglang managers/scheduler.py, schedule_policy.py (2025-2026)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),

@@ -24,15 +24,15 @@ enum { EMIT_STREAM, EMIT_BATCH_END };
 static const char *const emit_choices[] = {"stream", "batch-end", NULL};
 
 static const ds_param params[] = {
-    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch"},
+    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch", "requests"},
     {"preferred_batch_sizes", DS_PARAM_INTS, offsetof(config, preferred_batch_sizes), 1, 1 << 20, 0, 0, NULL,
-     "sizes worth sending before the delay is over; none: max_batch_size"},
+     "sizes worth sending before the delay is over; none: max_batch_size", "requests"},
     {"max_queue_delay", DS_PARAM_TIME, offsetof(config, max_queue_delay_ns), 0, 3.6e12, 0, 0, NULL,
-     "how long the oldest request may wait for a preferred size"},
+     "how long the oldest request may wait for a preferred size", NULL},
     {"hold_finished_slots", DS_PARAM_BOOL, offsetof(config, hold_finished_slots), 0, 0, 0, 0, NULL,
-     "rows that are finished go on costing until the batch ends; false: dropped from compute"},
+     "rows that are finished go on costing until the batch ends; false: dropped from compute", NULL},
     {"emit", DS_PARAM_CHOICE, offsetof(config, emit), 0, 0, EMIT_BATCH_END, EMIT_BATCH_END, emit_choices,
-     "tokens become visible one by one (decoupled model), or all with the response when the batch ends"},
+     "tokens become visible one by one (decoupled model), or all with the response when the batch ends", NULL},
 };
 
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
@@ -120,11 +120,17 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
 
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
 
+static const char *const versions[] = {
+    "preferred_batch_sizes: without effect at max_queue_delay 0, as the code of GetDynamicBatch has it; the documentation suggests otherwise",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_triton_dynamic;
 const ds_sched_ops ds_sched_triton_dynamic = {
     .name = "triton-dynamic",
     .summary = "Triton's dynamic batcher: preferred sizes and a queue delay, each batch to its end",
     .reference = "triton-inference-server/core dynamic_batch_scheduler.cc (GetDynamicBatch)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),

@@ -24,17 +24,17 @@ static const char *const chunkings[] = {"fcfs", "equal-progress", NULL};
 
 static const ds_param params[] = {
     {"capacity_policy", DS_PARAM_CHOICE, offsetof(config, capacity_policy), 0, 0, NO_EVICT, NO_EVICT, capacities,
-     "who may hold KV: room to the end of each, room for the next iteration, or one batch at a time"},
+     "who may hold KV: room to the end of each, room for the next iteration, or one batch at a time", NULL},
     {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 2048, 2048, NULL,
-     "most requests in progress"},
+     "most requests in progress", "requests"},
     {"max_num_tokens", DS_PARAM_INT, offsetof(config, max_num_tokens), 1, 1 << 24, 8192, 8192, NULL,
-     "tokens of one iteration, generation and context together"},
+     "tokens of one iteration, generation and context together", "tokens"},
     {"enable_chunked_context", DS_PARAM_BOOL, offsetof(config, enable_chunked_context), 0, 0, 1, 1, NULL,
-     "split prompts over iterations; false: each must fit whole"},
+     "split prompts over iterations; false: each must fit whole", NULL},
     {"chunk_unit", DS_PARAM_INT, offsetof(config, chunk_unit), 0, 1 << 20, 0, 0, NULL,
-     "a chunk that was cut is a multiple of so many tokens; 0: kv_block_tokens"},
+     "a chunk that was cut is a multiple of so many tokens; 0: kv_block_tokens", "tokens"},
     {"chunking", DS_PARAM_CHOICE, offsetof(config, chunking), 0, 0, FIRST_COME, FIRST_COME, chunkings,
-     "who gets the tokens left for prompts"},
+     "who gets the tokens left for prompts", NULL},
 };
 
 typedef struct state {
@@ -249,11 +249,17 @@ static void on_finish(void *st, const ds_req_view *r) {
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
 static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_tokens; }
 
+static const char *const versions[] = {
+    "capacity_policy: guaranteed-no-evict is the engine's default; max-utilization and static are its other two",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_trtllm;
 const ds_sched_ops ds_sched_trtllm = {
     .name = "trtllm",
     .summary = "TensorRT-LLM: capacity first (no eviction, utilization or static), then a micro-batch",
     .reference = "NVIDIA/TensorRT-LLM batch_manager/capacityScheduler.cpp, microBatchScheduler.cpp (2025)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),

@@ -29,23 +29,23 @@ static const char *const modes[] = {"recompute", "swap", NULL};
 
 static const ds_param params[] = {
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 256, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
     {"max_num_batched_tokens", DS_PARAM_INT, offsetof(config, max_num_batched_tokens), 1, 1 << 24, 16384, 16384, NULL,
-     "prompt tokens of one iteration (chunked prefill: all tokens). vLLM's default is the larger of 2048 and the model length"},
+     "prompt tokens of one iteration (chunked prefill: all tokens). vLLM's default is the larger of 2048 and the model length", "tokens"},
     {"watermark_blocks", DS_PARAM_INT, offsetof(config, watermark_blocks), -1, 1 << 30, -1, -1, NULL,
-     "blocks that must stay free when a request is admitted or swapped in; -1: by watermark"},
+     "blocks that must stay free when a request is admitted or swapped in; -1: by watermark", "blocks"},
     {"watermark", DS_PARAM_FRAC, offsetof(config, watermark), 0, 1, 0.01, 0.01, NULL,
-     "the same as a fraction of all blocks, rounded down"},
+     "the same as a fraction of all blocks, rounded down", NULL},
     {"preemption_mode", DS_PARAM_CHOICE, offsetof(config, preemption_mode), 0, 0, MODE_RECOMPUTE, MODE_RECOMPUTE, modes,
-     "what becomes of the KV of a preempted request"},
+     "what becomes of the KV of a preempted request", NULL},
     {"swap_time_per_block", DS_PARAM_TIME, offsetof(config, swap_block_ns), 0, 1e9, 0, 0, NULL,
-     "time to move one block to or from host memory; 0: its bytes over the host link, nothing with linear cost"},
+     "time to move one block to or from host memory; 0: its bytes over the host link, nothing with linear cost", NULL},
     {"cpu_blocks", DS_PARAM_INT, offsetof(config, cpu_blocks), 0, 1 << 30, 0, 0, NULL,
-     "blocks that host memory takes; 0: 4 GiB a device (vLLM's swap_space), no limit with linear cost"},
+     "blocks that host memory takes; 0: 4 GiB a device (vLLM's swap_space), no limit with linear cost", "blocks"},
     {"enable_chunked_prefill", DS_PARAM_BOOL, offsetof(config, enable_chunked_prefill), 0, 0, 0, 0, NULL,
-     "one budget for decodes and chunks of prompts"},
+     "one budget for decodes and chunks of prompts", NULL},
     {"delay_factor", DS_PARAM_FRAC, offsetof(config, delay_factor), 0, 1000, 0, 0, NULL,
-     "admit prompts only when the oldest has waited so many times as long as the last prompts took, or nothing runs"},
+     "admit prompts only when the oldest has waited so many times as long as the last prompts took, or nothing runs", NULL},
 };
 
 typedef struct state {
@@ -247,11 +247,18 @@ static void swap(const void *cfg, int64_t *block_ns, int64_t *host_blocks) {
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
 static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_batched_tokens; }
 
+static const char *const versions[] = {
+    "preemption_mode: recompute is V0's own choice for one sequence a request; swap is its preemption_mode=swap",
+    "enable_chunked_prefill: false is V0's default, true its --enable-chunked-prefill",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_vllm_v0;
 const ds_sched_ops ds_sched_vllm_v0 = {
     .name = "vllm-v0",
     .summary = "vLLM V0: whole prompts before decodes, preemption by recompute or swap",
     .reference = "vllm-project/vllm vllm/core/scheduler.py (V0)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
