@@ -28,7 +28,9 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     uint64_t p = r->pending_least - (uint64_t)(r->pending_least > 0 ? 1 : 0);
     if (p < least) least = p;
   }
-  if (s->speculative && r->v.n_running > 0) least = 0; /* several tokens an iteration */
+  if (DS_UNLIKELY(s->speculative) && least != UINT64_MAX) { /* several tokens an iteration */
+    least = r->v.n_running > 0 ? 0 : least / (uint64_t)(s->run.pool.speculative.tokens + 1);
+  }
   if (least == UINT64_MAX) return DS_TIME_NEVER;
   if (least > 1000000) least = 1000000; /* keeps the product small; only makes the bound earlier */
   int64_t t = from + (int64_t)least * s->least_iteration_ns;
@@ -172,6 +174,7 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->preempted_ns = -1;
   q->kv_run = DS_KV_NO_RUN;
   q->verify_steps = 0;
+  q->stream = a->stream;
   q->kv_run_full = q->run_order = q->preemptions = q->cached_tokens = 0;
   q->identity = q->shared = q->load_to = 0;
   q->aside_ns = 0;

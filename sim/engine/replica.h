@@ -43,7 +43,7 @@ typedef struct ds_slot {
   uint32_t run_order;     /* rank in order of admission at this replica */
   uint32_t replica, preemptions, cached_tokens;
   uint32_t need_phase;    /* while decoding: where it is counted in the replica's `need` */
-  uint32_t verify_steps;  /* speculation: so far */
+  uint32_t verify_steps, stream; /* speculation: so far; whose chances it has */
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   ds_piece *piece;
   size_t n_piece, cap_piece;
@@ -127,6 +127,8 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx, work_near;
+  ds_shape drafting;      /* the same over the drafter's passes */
+  uint64_t draft_passes;
   int64_t loading_blocks; /* that loads under way will bring */
   uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
@@ -216,6 +218,7 @@ struct ds_sim {
   ds_seconds seconds;
   ds_result result;
   ds_replica_totals *totals;
+  ds_spec_totals *stream_speculation;
   /* log of iterations */
   uint64_t *log;
   size_t log_head, n_log, cap_log;

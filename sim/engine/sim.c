@@ -123,6 +123,10 @@ static ds_status init(ds_sim *s, ds_error *err) {
       s->itl.bucket == NULL) {
     return DS_E_NOMEM;
   }
+  if (s->speculative && pool->speculative.n_streams > 0) {
+    s->stream_speculation = ds_alloc_zeroed(&s->alloc, (size_t)pool->speculative.n_streams, sizeof *s->stream_speculation);
+    if (s->stream_speculation == NULL) return DS_E_NOMEM;
+  }
   if (s->use_index) DS_TRY(ds_tiers_init(s, err));
   s->itl.exact = true;
   s->seconds.last = -1;
@@ -208,6 +212,7 @@ void ds_sim_free(ds_sim *s) {
   ds_alloc_free(&a, s->outputs, s->cap_outputs, sizeof *s->outputs);
   ds_alloc_free(&a, s->records, s->cap_records, sizeof *s->records);
   ds_alloc_free(&a, s->gaps_ns, s->cap_gaps, sizeof *s->gaps_ns);
+  ds_alloc_free(&a, s->stream_speculation, (size_t)s->run.pool.speculative.n_streams, sizeof *s->stream_speculation);
   ds_alloc_free(&a, s->chunk_tokens, s->cap_chunk_tokens, sizeof *s->chunk_tokens);
   ds_alloc_free(&a, s->itl.bucket, DS_GAPS_BUCKETS, sizeof *s->itl.bucket);
   ds_alloc_free(&a, s->itl.run, s->itl.cap_run, sizeof *s->itl.run);
@@ -340,11 +345,8 @@ static void finalise(ds_sim *s) {
     memcpy(t->part_ns, r->ledger, sizeof t->part_ns);
     r->work.decode_ctx = ds_wide_double(r->work_ctx);
     r->work.decode_near = ds_wide_double(r->work_near);
-    ds_shape none = {0};
-    double once_flops = 0.0, once_bytes = 0.0;
-    ds_price_work(s->pricer, &none, &once_flops, &once_bytes);
-    ds_price_work(s->pricer, &r->work, &t->flops, &t->bytes);
-    if (r->v.iteration > 0) t->bytes += once_bytes * (double)(r->v.iteration - 1); /* the weights are read each time */
+    if (r->v.iteration > 0) ds_price_work(s->pricer, &r->work, r->v.iteration, &t->flops, &t->bytes);
+    ds_price_drafting(s->pricer, &r->drafting, r->draft_passes, &t->flops, &t->bytes);
     out->iterations += t->iterations;
     out->decode_iterations += t->decode_iterations;
     out->leased_iterations += t->leased_iterations;
@@ -368,6 +370,7 @@ static void finalise(ds_sim *s) {
   out->records = s->opt.records ? s->records : NULL;
   out->gaps_ns = s->opt.gaps ? s->gaps_ns : NULL;
   out->chunk_tokens = s->opt.gaps && s->speculative ? s->chunk_tokens : NULL;
+  out->stream_speculation = s->stream_speculation;
   out->itl = &s->itl;
   out->seconds = &s->seconds;
   out->n_replicas = s->n_replicas;
