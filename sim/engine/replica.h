@@ -246,6 +246,7 @@ ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
 void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
+uint32_t ds_common_tokens(const void *sim, uint32_t a, uint32_t b);
 uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks, uint32_t *held_tokens);
 int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far);
 ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);

@@ -76,6 +76,8 @@ typedef struct ds_sched_view {
    * block, the others one each. */
   uint32_t (*cached_hit)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks,
                          uint32_t *held_tokens);
+  /* Tokens that two requests of this replica are known to have in common from the start, whole blocks. */
+  uint32_t (*common_tokens)(const void *engine, uint32_t a, uint32_t b);
   /* Blocks that become free when this running request is preempted after those that `so_far` preempts: not those that
    * others hold, too. ds_view_freed. */
   int64_t (*freed)(const void *engine, uint32_t slot, const struct ds_plan *so_far);
@@ -150,6 +152,7 @@ typedef struct ds_sched_ops {
   bool oracle;             /* sees true output lengths */
   bool speculates;         /* plans drafts */
   bool reserves;           /* KV cannot run out after admission */
+  bool caches_at_end;      /* others find what a prompt computes once its iteration is over; else as soon as it is granted */
   const char *engine;      /* engine card (or family) that it runs with when the scenario names none */
   /* Once per replica, on zeroed state; optional. May complain about options that do not go together. */
   ds_status (*init)(void *state, const ds_run *run, ds_error *err);

@@ -38,6 +38,7 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->v.prefix_cache = s->run.pool.prefix_cache && !s->unlimited;
   r->v.cached_tokens = ds_cached_tokens;
   r->v.cached_hit = ds_cached_hit;
+  r->v.common_tokens = ds_common_tokens;
   r->v.freed = ds_cache_freed;
   r->v.engine = s;
   ds_wheel_init(&r->finish);

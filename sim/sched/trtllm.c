@@ -6,7 +6,8 @@
  * nothing is in progress; max-utilization looks one iteration ahead, and when a running request does not fit it pauses
  * the one that started last, which begins again later. The micro-batch pass then takes generating requests first, and
  * fills max_num_tokens with prompts: first come first served (a chunk that was cut is a multiple of chunk_unit) or one
- * unit each in turn (equal-progress). KV for a whole prompt is taken with its first chunk.
+ * unit each in turn (equal-progress). KV for a whole prompt is taken with its first chunk. With block reuse a waiting request
+ * whose first new block somebody computes already, or was chosen to, is passed over (not by static): it will find it.
  * Source: NVIDIA/TensorRT-LLM batch_manager/capacityScheduler.cpp, microBatchScheduler.cpp, in snapshots of 2025. */
 #include "engine/sched.h"
 
@@ -136,6 +137,18 @@ static void take_generating(const ds_sched_view *v, ds_plan *out, room *m) {
   out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
 }
 
+/* Is the first block that this waiting request would have to compute the next one of somebody before it? */
+static bool worth_waiting(const ds_sched_view *v, const ds_plan *out, uint32_t slot, int64_t hit) {
+  for (uint32_t i = 0; i < out->n_grants; i++) {
+    const ds_grant *g = &out->grants[i];
+    const ds_req_view *r = &v->req[g->slot];
+    if (ds_view_decodes(r)) continue;
+    int64_t done = r->phase == DS_PHASE_WAITING ? g->cached_tokens : r->computed / v->block_tokens * v->block_tokens;
+    if (done == hit && (int64_t)v->common_tokens(v->engine, slot, g->slot) > hit) return true;
+  }
+  return false;
+}
+
 /* Candidates for context tokens, with none yet: those that began, then those of the queue that capacity admits. */
 static void add_contexts(const state *s, const config *c, const ds_sched_view *v, ds_plan *out, room *m) {
   for (uint32_t i = 0; i < v->n_prefilling; i++) {
@@ -155,13 +168,17 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
   bool unlimited = v->total_blocks == DS_KV_UNLIMITED;
   int64_t running = v->n_running, promised = s->promised, taken = v->free_blocks - m->blocks; /* by those who generate */
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    int64_t known = ds_view_known(v, slot), hit = 0, now = ds_div_up(known, v->block_tokens);
+    uint32_t held = 0; /* cached tokens in blocks that others hold: those cost nothing now */
+    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, taken, &held);
+    if (v->prefix_cache && c->capacity_policy != STATIC_BATCH && worth_waiting(v, out, slot, hit)) {
+      out->blocked = DS_BLOCKED_OTHER;
+      continue;
+    }
     if (running >= c->max_batch_size) {
       out->blocked = DS_BLOCKED_SEQS;
       return;
     }
-    int64_t known = ds_view_known(v, slot), hit = 0, now = ds_div_up(known, v->block_tokens);
-    uint32_t held = 0; /* cached tokens in blocks that others hold: those cost nothing now */
-    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, taken, &held);
     int64_t need = now - held / v->block_tokens;
     int64_t whole = to_completion(s, &v->req[slot]);
     bool fits = c->capacity_policy == MAX_UTILIZATION ? need <= m->blocks : promised + whole <= v->total_blocks;
@@ -265,6 +282,7 @@ const ds_sched_ops ds_sched_trtllm = {
     .config_bytes = sizeof(config),
     .state_bytes = sizeof(state),
     .engine = "trtllm",
+    .caches_at_end = true,
     .init = init,
     .accepts = accepts,
     .plan = plan,
