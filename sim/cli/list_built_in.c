@@ -132,7 +132,7 @@ static void print_head(ds_outfile *out, bool first, const char *name, const char
 static void print_abilities(ds_outfile *out, const ds_sched_ops *s) {
   char line[256];
   snprintf(line, sizeof line, "engine card: %s%s%s%s%s", s->engine ? s->engine : "generic",
-           s->oracle ? "; sees true output lengths" : "", s->speculates ? "; plans drafts" : "",
+           s->oracle ? "; sees true output lengths" : s->knows ? "; may see true output lengths" : "", s->speculates ? "; plans drafts" : "",
            s->reserves ? "; KV is reserved at admission" : "", s->overlaps ? "; can plan ahead" : "");
   ds_out_text(out, "  ");
   ds_list_wrap(out, line, 2, 4);

@@ -167,7 +167,7 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   s->view[slot] = (ds_req_view){
       .arrival_ns = a->arrival_ns + s->api_request_ns, .index = index, .prompt_tokens = a->input_tokens,
       .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
-      .true_output = s->sched->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
+      .true_output = s->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
   ds_slot *q = &s->slot[slot]; /* field by field: its pieces stay, and clearing it whole is slow */
   q->arrival_ns = a->arrival_ns;
   q->scheduled_ns = q->first_token_ns = q->last_token_ns = q->max_gap_ns = q->kv_wait_before = 0;

@@ -217,6 +217,25 @@ static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
 }
 
+/* The running list in the plan's order. */
+static ds_status reorder(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  const uint32_t unseen = DS_SLOT_NONE - 1;
+  uint32_t before = DS_SLOT_NONE;
+  if (plan->n_order != r->v.n_running) return broken(s, DS_SLOT_NONE, "orders more or fewer requests than run");
+  for (uint32_t slot = r->v.running_head; slot != DS_SLOT_NONE; slot = s->view[slot].next) s->view[slot].prev = unseen;
+  for (uint32_t i = 0; i < plan->n_order; i++) {
+    uint32_t slot = plan->order[i];
+    if (slot >= s->n_slots || s->view[slot].prev != unseen) return broken(s, slot, "orders a request that does not run, or twice");
+    s->view[slot].prev = before;
+    if (before == DS_SLOT_NONE) r->v.running_head = slot;
+    else s->view[before].next = slot;
+    before = slot;
+  }
+  r->v.running_tail = before;
+  if (before != DS_SLOT_NONE) s->view[before].next = DS_SLOT_NONE;
+  return DS_OK;
+}
+
 static int64_t swap_ns(const ds_sim *s, int64_t blocks) {
   return s->swap_block_ns > 0 ? s->swap_block_ns * blocks : ds_ns_of_s(s->swap_block_s * (double)blocks);
 }
@@ -242,6 +261,7 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
     ctx = shape.decode_ctx;
     near = shape.decode_near;
   }
+  if (DS_UNLIKELY(plan->n_order > 0)) DS_TRY(reorder(s, r, plan));
   if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
   if (granted && shape.draft_tokens > 0) {
     ds_spec_price(s, r, &shape);

@@ -105,7 +105,7 @@ typedef struct ds_replica {
   uint32_t next_order;
   ds_current cur;
   bool *grant_decodes;   /* by grant of the plan: it is a decode row, one token left and output already begun */
-  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants; /* room of it and of the plan's arrays */
+  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants, cap_order, cap_spare; /* room of it and of the plan's arrays */
   /* inbox: routed, not yet in the queue */
   ds_inbox_entry *inbox;
   size_t inbox_head, n_inbox, cap_inbox;
@@ -159,6 +159,7 @@ struct ds_sim {
   bool unlimited;
   int64_t reach;         /* of layers that read the nearest tokens only; 0: none */
   bool reach_chunked;
+  bool oracle;           /* the policy sees true output lengths */
   bool ranked;           /* the queue is in the policy's order */
   int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
   double swap_block_s;

@@ -133,6 +133,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
   s->seconds.last = -1;
   s->free_slot = DS_SLOT_NONE;
   s->lease_until_ns = DS_TIME_NEVER;
+  s->oracle = ds_sched_knows(s->sched, pool->scheduler_config.bytes);
   s->ranked = s->sched->rank != NULL && (s->sched->ranked == NULL || s->sched->ranked(pool->scheduler_config.bytes));
   bind_swap(s);
   for (size_t i = 0; i < s->n_replicas; i++) DS_TRY(init_replica(s, i, err));
@@ -179,6 +180,8 @@ void ds_sim_free(ds_sim *s) {
     ds_alloc_free(&a, r->prefilling, r->cap_prefilling, sizeof *r->prefilling);
     ds_alloc_free(&a, r->plan.grants, r->cap_grants, sizeof *r->plan.grants);
     ds_alloc_free(&a, r->grant_decodes, r->cap_grant_decodes, sizeof *r->grant_decodes);
+    ds_alloc_free(&a, r->plan.order, r->cap_order, sizeof *r->plan.order);
+    ds_alloc_free(&a, r->plan.spare, r->cap_spare, sizeof *r->plan.spare);
     ds_alloc_free(&a, r->plan.decode, r->cap_decode, sizeof *r->plan.decode);
     ds_alloc_free(&a, r->plan.preempt, r->cap_preempt, sizeof *r->plan.preempt);
     ds_alloc_free(&a, r->inbox, r->cap_inbox, sizeof *r->inbox);

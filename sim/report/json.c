@@ -294,7 +294,7 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_count(j, "cooldown_s", 0);
   ds_json_bool(j, "drain", true);
   ds_json_text(j, "initial_cache", sc->run.pool.warm_cache ? "warm" : "empty");
-  ds_json_bool(j, "scheduler_knows_output_lengths", sc->sched != NULL && sc->sched->oracle);
+  ds_json_bool(j, "scheduler_knows_output_lengths", sc->sched != NULL && ds_sched_knows(sc->sched, sc->run.pool.scheduler_config.bytes));
   ds_json_text(j, "cost_tier", tiers[sc->run.cost_tier]);
   ds_json_text(j, "energy", r->summary->has_energy ? "power model, +-25 %" : NULL);
   ds_json_count(j, "seed", sc->run.seed);
