@@ -10,7 +10,7 @@
  *   naive_policies SCENARIO [--steps FILE.jsonl] [--requests FILE.jsonl]
  *
  * Files as those of naive.c. Exit status: 0 done, 3 input that it cannot take, 5 somebody waits for
- * ever. */
+ * ever. With NAIVE_LIBRARY it is the function of library.h instead of a program. */
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,10 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "library.h"
+
 typedef int64_t i64;
 
 typedef struct request {
-  const char *id;
+  char *id;
   i64 index, arrival, p, o, cap, priority;
   i64 emitted, computed, held /* blocks */, granted;
   bool on_host, decodes;
@@ -62,13 +64,16 @@ static struct {
   double delay_factor;
   request *r;
   i64 n;
+  json_t *root;
 } S;
 
 static FILE *steps_file;
+static naive_escape *escape; /* of the library */
 
 __attribute__((format(printf, 2, 3), noreturn)) static void die(int status, const char *format, ...) {
   va_list ap;
   va_start(ap, format);
+  if (escape) naive_out(escape, status, format, ap);
   fputs("naive_policies: ", stderr);
   vfprintf(stderr, format, ap);
   fputc('\n', stderr);
@@ -114,21 +119,12 @@ static i64 duration(const json_t *o, const char *key) {
   return (i64)(x * (*unit == 'n' ? 1 : *unit == 'u' ? 1e3 : *unit == 'm' ? 1e6 : 1e9) + 0.5);
 }
 
-static json_t *load(const char *path) {
-  FILE *f = fopen(path, "rb");
-  static char s[1 << 20];
-  if (!f) die(3, "cannot open %s", path);
-  s[fread(s, 1, sizeof s - 1, f)] = 0;
-  fclose(f);
-  for (char *c = s; c; c = strchr(c, '\n') ? strchr(c, '\n') + 1 : NULL)
+static void read_scenario(char *text) {
+  for (char *c = text; c; c = strchr(c, '\n') ? strchr(c, '\n') + 1 : NULL)
     if (*c == '#') memset(c, ' ', strcspn(c, "\n"));
-  json_t *root = json_loads(s, 0, NULL);
-  if (!root) die(3, "%s is not JSON", path);
-  return root;
-}
-
-static void read_scenario(const char *path) {
-  json_t *root = load(path), *cost = json_object_get(root, "cost");
+  S.root = json_loads(text, 0, NULL);
+  if (!S.root) die(3, "the scenario is not JSON");
+  json_t *root = S.root, *cost = json_object_get(root, "cost");
   json_t *pool = json_array_get(json_object_get(root, "pools"), 0),
          *opt = json_object_get(pool, "scheduler_options"), *v;
   S.policy = word(pool, "scheduler", "");
@@ -186,7 +182,7 @@ static void read_scenario(const char *path) {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)i);
     json_t *id = json_object_get(v, "id");
-    r->id = id ? json_dumps(id, JSON_ENCODE_ANY) : strdup(number);
+    r->id = id ? json_dumps(id, JSON_ENCODE_ANY) : strcpy(malloc(sizeof number), number);
     r->index = i;
     r->arrival = integer(v, "arrival_ns", 0) - (i ? integer(json_array_get(all, 0), "arrival_ns", 0) : 0);
     if (!i) r->arrival = 0;
@@ -614,37 +610,70 @@ static void simulate(void) {
   }
 }
 
-static void write_requests(const char *path) {
-  FILE *f = fopen(path, "w");
-  if (!f) die(3, "cannot write %s", path);
+static void write_requests(FILE *f) {
   for (i64 i = 0; i < S.n; i++) {
     const request *r = &S.r[i];
     fprintf(f,
             "{\"id\":%s,\"replica\":%lld,\"arrival_ns\":%lld,\"scheduled_ns\":%lld,\"preemptions\":"
-            "%lld,\"cached_tokens\":0,\"tokens_ns\":[",
+            "%lld,\"tokens_ns\":[",
             r->id, (long long)r->replica, (long long)r->arrival, (long long)r->scheduled,
             (long long)r->preemptions);
     for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token[k]);
     fputs("]}\n", f);
   }
-  if (fclose(f)) die(3, "cannot write %s", path);
 }
 
-/* It ends when it has answered, and frees nothing before: the leak checker stays off. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) { return 1; }
+static void forget(void) {
+  for (i64 i = 0; S.r && i < S.n; i++) free(S.r[i].id);
+  free(S.r);
+  free(Q);
+  json_decref(S.root);
+  memset(&S, 0, sizeof S);
+  Q = NULL;
+}
+
+#ifdef NAIVE_LIBRARY
+
+int naive_policies_run(char *scenario, FILE *steps, FILE *requests, char *why, size_t n) {
+  naive_escape e = {.why = why, .n = n};
+  escape = &e;
+  steps_file = steps;
+  if (setjmp(e.at) == 0) {
+    read_scenario(scenario);
+    simulate();
+    write_requests(requests);
+  }
+  forget();
+  escape = NULL;
+  return e.status;
+}
+
+#else
+
+static char *slurp(const char *path) {
+  FILE *f = fopen(path, "rb");
+  static char s[1 << 20];
+  if (!f) die(3, "cannot open %s", path);
+  s[fread(s, 1, sizeof s - 1, f)] = 0;
+  fclose(f);
+  return s;
+}
 
 int main(int argc, char **argv) {
-  const char *requests = NULL;
+  FILE *requests = NULL;
   if (argc < 2) die(3, "usage: naive_policies SCENARIO [--steps FILE] [--requests FILE]");
-  read_scenario(argv[1]);
+  read_scenario(slurp(argv[1]));
   for (int i = 2; i + 1 < argc; i += 2) {
-    if (!strcmp(argv[i], "--steps") && !(steps_file = fopen(argv[i + 1], "w")))
-      die(3, "cannot write %s", argv[i + 1]);
-    if (!strcmp(argv[i], "--requests")) requests = argv[i + 1];
+    FILE *f = fopen(argv[i + 1], "w");
+    if (!f) die(3, "cannot write %s", argv[i + 1]);
+    if (!strcmp(argv[i], "--steps")) steps_file = f;
+    else requests = f;
   }
   simulate();
-  if (steps_file && fclose(steps_file)) die(3, "cannot write the steps");
   if (requests) write_requests(requests);
+  if ((steps_file && fclose(steps_file)) || (requests && fclose(requests))) die(3, "cannot write");
+  forget();
   return 0;
 }
+
+#endif
