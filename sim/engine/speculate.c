@@ -84,6 +84,7 @@ void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape) {
   c->dt_ns = c->alone_ns = m.total_ns;
   for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = m.part_ns[p];
   c->attention_part = DS_PART_MEMORY;
+  c->price = NULL;
   r->work.decode_seqs += shape->decode_seqs;
   r->work.draft_tokens += shape->draft_tokens;
   count_passes(r, shape);

@@ -298,11 +298,15 @@ static bool make_room(replica *q, const request *r, i64 tokens, i64 *budget, i64
   return true;
 }
 
-static void grant(replica *q, request *r, i64 n, i64 *budget) {
+static void grant(request *r, i64 n, i64 *budget) {
   r->decoding = r->emitted > 0 && known(r) - r->computed == 1;
-  if (!r->decoding) publish(q, r, (r->computed + n) / S.block_tokens); /* as soon as it is planned */
   r->granted = n;
   *budget -= n;
+}
+
+/* What is planned can be found at once, by those who enter. */
+static void publish_granted(replica *q, request *r) {
+  if (r->granted && !r->decoding) publish(q, r, (r->computed + r->granted) / S.block_tokens);
 }
 
 static void plan_vllm(replica *q, i64 now) {
@@ -314,8 +318,9 @@ static void plan_vllm(replica *q, i64 now) {
     n = least(n, budget);
     if (!make_room(q, r, r->computed + n, &budget, &i)) break;
     grow(q, r, r->computed + n);
-    grant(q, r, n, &budget);
+    grant(r, n, &budget);
   }
+  for (i64 i = 0; i < q->running.n; i++) publish_granted(q, q->running.item[i]);
   while (q->preempted.n == preempted_before && q->waiting.n && budget > 0 &&
          q->running.n < S.max_num_seqs) {
     i64 at = best_waiting(q);
@@ -334,7 +339,8 @@ static void plan_vllm(replica *q, i64 now) {
     grow(q, r, hit + n);
     r->computed = hit;
     if (r->scheduled < 0) r->scheduled = now, r->cached = hit;
-    grant(q, r, n, &budget);
+    grant(r, n, &budget);
+    publish_granted(q, r);
   }
   for (i64 i = 0; i < q->running.n; i++) {
     request *r = q->running.item[i];
