@@ -19,7 +19,7 @@ static void make_requests(n_world *w, uint64_t *s) {
     r->arrival = now;
     for (;;) {
       r->p = chance(s, 10) ? 1 : between(s, 1, 40);
-      r->o = chance(s, 15) ? 1 : between(s, 1, 30);
+      r->o = chance(s, 15) ? 1 : between(s, 1, w->engine == N_SGLANG ? 50 : 30);
       r->max = chance(s, 50) ? r->o : r->o + between(s, 0, 25);
       i64 whole = w->engine == N_SGLANG ? r->p + r->o + w->block_tokens + 1 : r->p + r->max;
       if (whole > pool) continue;
