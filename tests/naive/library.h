@@ -20,7 +20,7 @@ typedef struct naive_escape {
   size_t n;
 } naive_escape;
 
-static inline _Noreturn void naive_out(naive_escape *e, int status, const char *format, va_list ap) {
+__attribute__((format(printf, 3, 0))) static inline _Noreturn void naive_out(naive_escape *e, int status, const char *format, va_list ap) {
   vsnprintf(e->why, e->n, format, ap);
   e->status = status;
   longjmp(e->at, 1);
