@@ -209,7 +209,7 @@ $(B)/tests/fuzz/%: tests/fuzz/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 # The naive simulators must share nothing with sim/: no include path, no archive.
 $(B)/tests/property/prop_naive: $(B)/tests/library/naive.o
 $(B)/tests/property/prop_policies: $(B)/tests/library/naive_policies.o
-$(B)/tests/library/%.o: tests/naive/%.c tests/naive/library.h tests/naive/naive_reading.h $(B)/flags
+$(B)/tests/library/%.o: tests/naive/%.c tests/naive/naive_library.h tests/naive/naive_reading.h $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,TEST,$<)$(CC) $(filter-out -Isim,$(TEST_FLAGS)) -DNAIVE_LIBRARY -c -o $@ $<
 $(B)/tests/%.run: tests/naive/%.c $(B)/flags

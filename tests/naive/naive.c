@@ -11,7 +11,7 @@
  *
  * --steps writes the lines of the program's --steps. --requests writes a line per request in order
  * of the file, with the time of each of its tokens.
- * Exit status: 0 done, 3 input that it cannot take. With NAIVE_LIBRARY it is the function of library.h instead of a
+ * Exit status: 0 done, 3 input that it cannot take. With NAIVE_LIBRARY it is the function of naive_library.h instead of a
  * program. */
 #include <jansson.h>
 #include <math.h>
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "naive_library.h"
 
 typedef int64_t i64;
 

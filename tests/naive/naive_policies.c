@@ -10,7 +10,7 @@
  *   naive_policies SCENARIO [--steps FILE.jsonl] [--requests FILE.jsonl]
  *
  * Files as those of naive.c. Exit status: 0 done, 3 input that it cannot take, 5 somebody waits for
- * ever. With NAIVE_LIBRARY it is the function of library.h instead of a program. */
+ * ever. With NAIVE_LIBRARY it is the function of naive_library.h instead of a program. */
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "naive_library.h"
 
 typedef int64_t i64;
 

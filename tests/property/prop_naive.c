@@ -3,7 +3,7 @@
  * token times, on thousands of random scenarios with linear cost, half of them with KV of 4 to 40
  * blocks; the first of them, and those that read a trace, through the command line. The scenario of
  * a difference is kept as <seed>.yaml. */
-#include "../naive/library.h"
+#include "../naive/naive_library.h"
 #include "inside.h"
 #include "worlds.h"
 

@@ -3,7 +3,7 @@
  * under orca, sarathi, vllm-v0 and triton-dynamic, on thousands of tiny random scenarios with linear
  * cost and KV of 4 to 40 blocks, and a few of them as the command line writes them. The scenario of
  * a difference is kept as <policy>-<seed>.yaml. */
-#include "../naive/library.h"
+#include "../naive/naive_library.h"
 #include "inside.h"
 
 typedef struct tiny {
