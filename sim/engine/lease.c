@@ -38,10 +38,10 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   uint64_t most = l->most;
   const double step = (double)rows;
   double ctx = (double)l->ctx;
-  int64_t t = l->now_ns, dt = 0, free_blocks = l->free_blocks, used = r->kv.total_blocks - free_blocks;
+  int64_t t = l->now_ns, dt = 0, free_blocks = l->free_blocks;
   int64_t t_stop = l->horizon_ns < r->second_end_ns ? l->horizon_ns : r->second_end_ns, d_stop = 0;
   uint32_t phase = l->phase, bucket = 0;
-  uint64_t n = 0, sq = 0, kv = 0, bucket_from = 0, second_from = 0;
+  uint64_t n = 0, sq = 0, free_ns = 0, bucket_from = 0, second_from = 0;
   const ds_decode_price constant = {.base_s = price->base_s, .layers = price->layers, .mem_per_ctx_s = price->mem_per_ctx_s,
                                     .mem_fixed_s = price->mem_fixed_s, .work_s = price->work_s}; /* in registers */
   ds_near near = r->near;
@@ -72,8 +72,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
     }
     dt = d;
     free_blocks -= take;
-    used += take;
-    kv += (uint64_t)used * (uint64_t)d;
+    free_ns += (uint64_t)free_blocks * (uint64_t)d;
     sq += (uint64_t)d * (uint64_t)d;
     t += d;
     ctx += step;
@@ -105,7 +104,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   l->phase = phase;
   l->n = n;
   l->sum_sq = sq;
-  l->kv_block_ns = kv;
+  l->kv_block_ns = (uint64_t)r->kv.total_blocks * l->sum_ns - free_ns; /* right even where a product wraps around */
   l->longest_ns = dt;
   l->near_sum = near_sum;
   if (bounded) r->near = near;
