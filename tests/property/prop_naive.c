@@ -172,7 +172,7 @@ int main(int argc, char **argv) {
   world_begin("naive");
   if (access(naive(), X_OK)) bail("no naive simulator at %s", naive());
   uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  int n = argc > 1 ? argc > 2 ? atoi(argv[2]) : 1 : rounds(4000), bad = 0, out = argc > 1 ? n : rounds(60);
+  int n = argc > 1 ? argc > 2 ? atoi(argv[2]) : 1 : rounds(4000), bad = 0, out = n < rounds(60) ? n : rounds(60);
   i64 iterations = 0, preemptions = 0;
   tally all = {0};
   for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) {
