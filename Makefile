@@ -194,7 +194,7 @@ $(B)/tests/unit/%: tests/unit/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 $(B)/tests/property/%: tests/property/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,TEST,$<)$(CC) $(TEST_FLAGS) -c -o $@.o $< && \
-	  $(LINK) -o $@ $@.o $(B)/libdsapp.a $(B)/libdscore.a $(LIBS)
+	  $(LINK) -o $@ $@.o $(filter %.o,$^) $(B)/libdsapp.a $(B)/libdscore.a $(LIBS)
 $(B)/tests/bench/%: tests/bench/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,BENCH,$<)$(CC) $(TEST_FLAGS) -c -o $@.o $< && \
@@ -207,6 +207,11 @@ $(B)/tests/fuzz/%: tests/fuzz/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)$(CC) $(TEST_FLAGS) -fsanitize=fuzzer -MF $@.d -o $@ $< $(B)/libdsapp.a $(B)/libdscore.a $(LIBS)
 # The naive simulators must share nothing with sim/: no include path, no archive.
+$(B)/tests/property/prop_naive: $(B)/tests/library/naive.o
+$(B)/tests/property/prop_policies: $(B)/tests/library/naive_policies.o
+$(B)/tests/library/%.o: tests/naive/%.c tests/naive/naive_library.h tests/naive/naive_reading.h $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,TEST,$<)$(CC) $(filter-out -Isim,$(TEST_FLAGS)) -DNAIVE_LIBRARY -c -o $@ $<
 $(B)/tests/%.run: tests/naive/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,TEST,$<)$(CC) $(filter-out -Isim,$(TEST_FLAGS)) -MF $@.d -o $(@:.run=) $< \

@@ -19,6 +19,7 @@ static const ds_example examples[] = {
     {"dryserve list hardware", "accelerators"},
     {"dryserve list hardware h200-sxm", "every number of one card, with source, date and grade"},
     {"dryserve list hardware --schema", "what a card may say"},
+    {"dryserve list schedulers vllm-v1", "one scheduler: its source, options, ranges, versions"},
     {"dryserve list schedulers --json", "for programs"},
 };
 
@@ -39,7 +40,7 @@ static ds_command command_of(void) {
 typedef struct kind {
   const char *name;
   ds_card_kind card; /* DS_CARD_KINDS: no card */
-  void (*text)(ds_outfile *out);
+  void (*text)(ds_outfile *out, const char *only); /* only: one entry, which is there; NULL: all */
   json_t *(*json)(void);
 } kind;
 
@@ -56,6 +57,7 @@ static const kind kinds[] = {
     {"protocols", DS_CARD_KINDS, ds_list_protocols, ds_list_protocols_json},
 };
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
+#define NAMES_MAX 256 /* of one kind */
 
 typedef struct list_args {
   const char *kind, *name;
@@ -141,16 +143,46 @@ static bool print_json(ds_outfile *out, json_t *j, ds_diag *d) {
   return true;
 }
 
+/* Leaves only the entries of that name in the arrays of j; false when there is none. */
+static bool keep_named(json_t *j, const char *what, const char *name, ds_diag *d) {
+  const char *names[NAMES_MAX], *key;
+  size_t n = 0, found = 0;
+  json_t *list;
+  json_object_foreach(j, key, list) {
+    for (size_t i = 0; i < json_array_size(list); ++i) {
+      const char *own = json_string_value(json_object_get(json_array_get(list, i), "name"));
+      if (own && strcmp(own, name) == 0) ++found;
+      if (own && n < NAMES_MAX) names[n++] = own;
+    }
+  }
+  if (!found) {
+    char one[32];
+    snprintf(one, sizeof one, "%.*s", (int)strlen(what) - 1, what); /* without its s */
+    ds_unknown(d, one, name, names, n);
+    return false;
+  }
+  json_object_foreach(j, key, list) {
+    for (size_t i = json_array_size(list); i-- > 0;) {
+      const char *own = json_string_value(json_object_get(json_array_get(list, i), "name"));
+      if (!own || strcmp(own, name) != 0) json_array_remove(list, i);
+    }
+  }
+  return true;
+}
+
+static bool list_built_in(const kind *k, const list_args *a, ds_outfile *out, ds_diag *d) {
+  if (a->schema) return usage(d, "--schema is for cards", "models, hardware or engines");
+  json_t *j = a->json || a->name ? k->json() : NULL;
+  bool ok = !a->name || keep_named(j, k->name, a->name, d);
+  if (ok && a->json) return print_json(out, j, d);
+  json_decref(j);
+  if (ok) k->text(out, a->name);
+  return ok;
+}
+
 static bool list_kind(const kind *k, const list_args *a, const ds_data_dirs *dirs, ds_outfile *out,
                       ds_diag *d) {
-  if (k->card == DS_CARD_KINDS) {
-    if (a->schema || a->name)
-      return usage(d, a->schema ? "--schema is for cards" : "only cards are shown one by one",
-                   "models, hardware or engines");
-    if (a->json) return print_json(out, k->json(), d);
-    k->text(out);
-    return true;
-  }
+  if (k->card == DS_CARD_KINDS) return list_built_in(k, a, out, d);
   if (a->schema) {
     if (a->json) return print_json(out, ds_list_schema_json(k->card), d);
     ds_list_schema(out, k->card);
@@ -160,10 +192,10 @@ static bool list_kind(const kind *k, const list_args *a, const ds_data_dirs *dir
   bool ok = ds_cards_open(k->card, a->name, dirs, &cards, d);
   if (ok && a->json)
     ok = print_json(out, ds_list_cards_json(&cards), d);
-  else if (ok && a->name)
-    ds_list_one_card(out, &cards);
   else if (ok && strcmp(k->name, "prices") == 0)
     ds_list_prices(out, &cards);
+  else if (ok && a->name)
+    ds_list_one_card(out, &cards);
   else if (ok)
     ds_list_cards(out, &cards);
   ds_cards_free(&cards);

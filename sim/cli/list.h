@@ -41,17 +41,18 @@ json_t *ds_list_cards_json(const ds_cards *c);
 void ds_list_schema(ds_outfile *out, ds_card_kind kind);
 json_t *ds_list_schema_json(ds_card_kind kind);
 
-void ds_list_schedulers(ds_outfile *out);
+/* What is built in: all of it, or (only) one entry of that name. */
+void ds_list_schedulers(ds_outfile *out, const char *only);
 json_t *ds_list_schedulers_json(void);
-void ds_list_routers(ds_outfile *out);
+void ds_list_routers(ds_outfile *out, const char *only);
 json_t *ds_list_routers_json(void);
-void ds_list_formats(ds_outfile *out);
+void ds_list_formats(ds_outfile *out, const char *only);
 json_t *ds_list_formats_json(void);
-void ds_list_metrics(ds_outfile *out);
+void ds_list_metrics(ds_outfile *out, const char *only);
 json_t *ds_list_metrics_json(void);
-void ds_list_presets(ds_outfile *out);
+void ds_list_presets(ds_outfile *out, const char *only);
 json_t *ds_list_presets_json(void);
-void ds_list_protocols(ds_outfile *out);
+void ds_list_protocols(ds_outfile *out, const char *only);
 json_t *ds_list_protocols_json(void);
 
 #endif

@@ -37,20 +37,38 @@ static void value_text(const ds_param *p, double v, char *out, size_t cap) {
 static const char *const type_names[] = {"integer", "bool",    "time", "number",
                                          "choice",  "integers"}; /* in the order of ds_param_type */
 
+/* "1 to 1048576 requests", "0 s to 1 h", "one of fcfs priority"; empty for what is true or false. */
+static void range_text(const ds_param *p, char *out, size_t cap) {
+  char low[64], high[64];
+  size_t used = 0;
+  out[0] = '\0';
+  if (p->type == DS_PARAM_BOOL) return;
+  if (p->type == DS_PARAM_CHOICE) {
+    used = (size_t)snprintf(out, cap, "one of");
+    for (const char *const *c = p->choices; *c && used < cap; ++c)
+      used += (size_t)snprintf(out + used, cap - used, " %s", *c);
+    return;
+  }
+  ds_param one = *p;
+  if (p->type == DS_PARAM_INTS) one.type = DS_PARAM_INT;
+  value_text(&one, p->min, low, sizeof low);
+  value_text(&one, p->max, high, sizeof high);
+  if (p->type == DS_PARAM_INTS)
+    used = (size_t)snprintf(out, cap, "up to %d counts, each ", DS_INT_LIST_MAX);
+  snprintf(out + used, cap - used, "%s to %s%s%s", low, high, p->unit ? " " : "", p->unit ? p->unit : "");
+}
+
 static void print_params(ds_outfile *out, const ds_param *params, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const ds_param *p = &params[i];
-    char preset[64], big[64];
+    char preset[64], big[64], range[256];
     value_text(p, p->preset, preset, sizeof preset);
     value_text(p, p->preset_big, big, sizeof big);
+    range_text(p, range, sizeof range);
     bool two = strcmp(preset, big) != 0;
     ds_out_printf(out, "  %-29s %-8s %s%s%s%s\n", p->name, type_names[p->type], preset,
                   two ? " (" : "", two ? big : "", two ? " on big parts)" : "");
-    if (p->type == DS_PARAM_CHOICE) {
-      ds_out_text(out, "      one of");
-      for (const char *const *c = p->choices; *c; ++c) ds_out_printf(out, " %s", *c);
-      ds_out_text(out, "\n");
-    }
+    if (range[0]) ds_out_printf(out, "      %s\n", range);
     ds_out_text(out, "      ");
     ds_list_wrap(out, p->help, 6, 6);
   }
@@ -69,11 +87,12 @@ static json_t *params_json(const ds_param *params, size_t n) {
     value_text(p, p->preset_big, text, sizeof text);
     json_object_set_new(o, "default_on_big_parts", json_string(text));
     if (p->type != DS_PARAM_BOOL && p->type != DS_PARAM_CHOICE) {
-      value_text(p, p->min, text, sizeof text);
-      if (p->type != DS_PARAM_INTS) json_object_set_new(o, "min", json_string(text));
-      value_text(p, p->max, text, sizeof text);
-      if (p->type != DS_PARAM_INTS && p->max < 9.2e18)
-        json_object_set_new(o, "max", json_string(text));
+      ds_param one = *p;
+      if (p->type == DS_PARAM_INTS) one.type = DS_PARAM_INT; /* of each */
+      value_text(&one, p->min, text, sizeof text);
+      json_object_set_new(o, "min", json_string(text));
+      value_text(&one, p->max, text, sizeof text);
+      json_object_set_new(o, "max", json_string(text));
     }
     if (p->type == DS_PARAM_CHOICE) {
       json_t *choices = json_array();
@@ -81,6 +100,7 @@ static json_t *params_json(const ds_param *params, size_t n) {
         json_array_append_new(choices, json_string(*c));
       json_object_set_new(o, "choices", choices);
     }
+    if (p->unit) json_object_set_new(o, "unit", json_string(p->unit));
     json_object_set_new(o, "help", json_string(p->help));
     json_array_append_new(list, o);
   }
@@ -108,12 +128,26 @@ static void print_head(ds_outfile *out, bool first, const char *name, const char
   ds_list_wrap(out, line, 2, 4);
 }
 
-void ds_list_schedulers(ds_outfile *out) {
+/* What it can do beside the usual. */
+static void print_abilities(ds_outfile *out, const ds_sched_ops *s) {
+  char line[256];
+  snprintf(line, sizeof line, "engine card: %s%s%s%s%s", s->engine ? s->engine : "generic",
+           s->oracle ? "; sees true output lengths" : s->knows ? "; may see true output lengths" : "", s->speculates ? "; plans drafts" : "",
+           s->reserves ? "; KV is reserved at admission" : "", s->overlaps ? "; can plan ahead" : "");
+  ds_out_text(out, "  ");
+  ds_list_wrap(out, line, 2, 4);
+  for (const char *const *v = s->versions; v && *v; ++v) {
+    ds_out_text(out, "  version: ");
+    ds_list_wrap(out, *v, 11, 4);
+  }
+}
+
+void ds_list_schedulers(ds_outfile *out, const char *only) {
   for (size_t i = 0; i < ds_n_schedulers; ++i) {
     const ds_sched_ops *s = ds_schedulers[i];
-    print_head(out, i == 0, s->name, s->summary, s->reference);
-    ds_out_printf(out, "  engine card: %s%s\n", s->engine ? s->engine : "generic",
-                  s->oracle ? "; sees true output lengths" : "");
+    if (only && strcmp(only, s->name) != 0) continue;
+    print_head(out, only || i == 0, s->name, s->summary, s->reference);
+    print_abilities(out, s);
     print_params(out, s->params, s->n_params);
   }
   ds_out_text(out, "\nOptions go under scheduler_options of a pool. Big parts have 70 GiB or more "
@@ -125,18 +159,25 @@ json_t *ds_list_schedulers_json(void) {
   for (size_t i = 0; i < ds_n_schedulers; ++i) {
     const ds_sched_ops *s = ds_schedulers[i];
     json_t *p = policy_json(s->name, s->summary, s->reference, s->params, s->n_params);
+    json_t *versions = json_array();
+    for (const char *const *v = s->versions; v && *v; ++v)
+      json_array_append_new(versions, json_string(*v));
     json_object_set_new(p, "engine", json_string(s->engine ? s->engine : "generic"));
     json_object_set_new(p, "oracle", json_boolean(s->oracle));
+    json_object_set_new(p, "speculates", json_boolean(s->speculates));
+    json_object_set_new(p, "reserves", json_boolean(s->reserves));
+    json_object_set_new(p, "versions", versions);
     json_array_append_new(list, p);
   }
   json_object_set_new(o, "schedulers", list);
   return o;
 }
 
-void ds_list_routers(ds_outfile *out) {
+void ds_list_routers(ds_outfile *out, const char *only) {
   for (size_t i = 0; i < ds_n_routers; ++i) {
     const ds_route_ops *r = ds_routers[i];
-    print_head(out, i == 0, r->name, r->summary, r->reference);
+    if (only && strcmp(only, r->name) != 0) continue;
+    print_head(out, only || i == 0, r->name, r->summary, r->reference);
     print_params(out, r->params, r->n_params);
   }
 }
@@ -158,12 +199,9 @@ typedef struct entry {
   const char *name, *unit, *help;
 } entry;
 
-static void print_entries(ds_outfile *out, const char *heading, const entry *e, size_t n) {
-  ds_out_printf(out, "%s\n", heading);
-  for (size_t i = 0; i < n; ++i) {
-    ds_out_printf(out, "  %-22s %-5s ", e[i].name, e[i].unit);
-    ds_list_wrap(out, e[i].help, 31, 31);
-  }
+static void print_entry(ds_outfile *out, const char *name, const char *unit, const char *help) {
+  ds_out_printf(out, "  %-22s %-5s ", name, unit);
+  ds_list_wrap(out, help, 31, 31);
 }
 
 static json_t *entries_json(const entry *e, size_t n) {
@@ -178,20 +216,22 @@ static json_t *entries_json(const entry *e, size_t n) {
   return list;
 }
 
-void ds_list_formats(ds_outfile *out) {
-  ds_out_text(out, "Traces (workload.format; recognised by content)\n");
+void ds_list_formats(ds_outfile *out, const char *only) {
+  if (!only) ds_out_text(out, "Traces (workload.format; recognised by content)\n");
   for (size_t i = 0; i < ds_n_trace_readers; ++i) {
     const ds_trace_reader *f = &ds_trace_readers[i];
-    ds_out_printf(out, "  %-22s %-5s ", f->name, f->medium);
-    ds_list_wrap(out, f->summary, 31, 31);
+    if (!only || strcmp(only, f->name) == 0) print_entry(out, f->name, f->medium, f->summary);
   }
-  ds_out_text(out, "\nNumbers (weights; kv_cache takes the first four)\n");
+  if (!only) ds_out_text(out, "\nNumbers (weights; kv_cache takes the first four)\n");
   static const ds_format order[] = {DS_FMT_BF16,    DS_FMT_FP16, DS_FMT_FP8,   DS_FMT_INT8,
                                     DS_FMT_INT8_WO, DS_FMT_INT4, DS_FMT_MXFP4, DS_FMT_NVFP4,
                                     DS_FMT_FP8_BLOCK, DS_FMT_FP8_STATIC, DS_FMT_MXFP4_A8};
-  for (size_t i = 0; i < LEN(order); ++i)
-    ds_out_printf(out, "  %-10s %.4g bytes a weight, scales included\n", ds_format_name(order[i]),
+  for (size_t i = 0; i < LEN(order); ++i) {
+    const char *name = ds_format_name(order[i]);
+    if (only && strcmp(only, name) != 0) continue;
+    ds_out_printf(out, "  %-10s %.4g bytes a weight, scales included\n", name,
                   ds_format_weight_bytes(order[i]));
+  }
 }
 
 json_t *ds_list_formats_json(void) {
@@ -235,8 +275,12 @@ static const entry metrics[] = {
     {"blame_s", "s", "total latency by cause; the causes add up to it exactly"},
 };
 
-void ds_list_metrics(ds_outfile *out) {
-  print_entries(out, "Metrics of `dryserve run --json`", metrics, LEN(metrics));
+void ds_list_metrics(ds_outfile *out, const char *only) {
+  if (!only) ds_out_text(out, "Metrics of `dryserve run --json`\n");
+  for (size_t i = 0; i < LEN(metrics); ++i)
+    if (!only || strcmp(only, metrics[i].name) == 0)
+      print_entry(out, metrics[i].name, metrics[i].unit, metrics[i].help);
+  if (only) return;
   ds_out_text(out, "\nttft, tpot, itl and e2el come as mean_, median_, std_, p50_, p90_, p95_ and\n"
                    "p99_NAME_ms. In an slo they are ttft, tpot, itl and e2e: slo.request.ttft,\n"
                    "slo.run.p99_ttft, slo.run.mean_tpot.\n");

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* dryserve list presets, protocols: workloads with a name. */
 #include <jansson.h>
+#include <string.h>
 
 #include "cli/list.h"
 #include "io/presets.h"
 #include "io/protocols.h"
 
-void ds_list_presets(ds_outfile *out) {
-  ds_out_text(out,
+void ds_list_presets(ds_outfile *out, const char *only) {
+  if (!only) ds_out_text(out,
               "Workloads with a name: workload: {generate: {preset: NAME}}. requests, duration,\n"
               "arrivals (or only another rate: arrivals: {rate: 3 /s}) and lengths beside it\n"
               "take its place. `dryserve run --explain-config` shows what it is made of.\n");
   for (size_t i = 0; i < ds_n_presets; ++i) {
     const ds_preset *p = &ds_presets[i];
-    ds_out_printf(out, "\n%s\n  ", p->name);
+    if (only && strcmp(only, p->name) != 0) continue;
+    ds_out_printf(out, "%s%s\n  ", only ? "" : "\n", p->name);
     ds_list_wrap(out, p->summary, 2, 2);
     ds_out_text(out, "  from: ");
     ds_list_wrap(out, p->source, 8, 8);
@@ -22,12 +24,13 @@ void ds_list_presets(ds_outfile *out) {
   }
 }
 
-void ds_list_protocols(ds_outfile *out) {
-  ds_out_text(out,
+void ds_list_protocols(ds_outfile *out, const char *only) {
+  if (!only) ds_out_text(out,
               "Benchmark tools: workload: {protocol: {tool: NAME, ...}}; defaults in brackets.\n");
   for (size_t i = 0; i < ds_n_protocols; ++i) {
     const ds_protocol *p = &ds_protocols[i];
-    ds_out_printf(out, "\n%s\n  ", p->name);
+    if (only && strcmp(only, p->name) != 0) continue;
+    ds_out_printf(out, "%s%s\n  ", only ? "" : "\n", p->name);
     ds_list_wrap(out, p->rules, 2, 2);
     ds_out_text(out, "  keys: ");
     ds_list_wrap(out, p->keys, 8, 8);

@@ -122,8 +122,11 @@ void ds_price_verify(ds_pricer *p, const ds_shape *s, ds_mixed_price *out);
 void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out);
 double ds_ops_total(const ds_ops *o);
 
-/* FLOPs and bytes moved to and from device memory by one replica's GPU in an iteration: for energy and bounds. */
-void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double *bytes);
+/* FLOPs and bytes moved to and from device memory by one replica's GPU in so many iterations (>= 1) of which s holds the
+ * sums; weights are read in each, and of experts those that the mean iteration touches. For energy. */
+void ds_price_work(const ds_pricer *p, const ds_shape *s, uint64_t iterations, double *flops, double *bytes);
+/* Adds those of the drafter's passes; s: the sums over them of rows and contexts. Nothing where drafts cost nothing. */
+void ds_price_drafting(const ds_pricer *p, const ds_shape *s, uint64_t passes, double *flops, double *bytes);
 
 /* The least time that physics allows for the shape: every efficiency 1, no fixed times, no communication. */
 double ds_price_floor_s(const ds_pricer *p, const ds_shape *s);

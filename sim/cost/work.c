@@ -80,22 +80,31 @@ static double expert_bytes(const ds_operators *o, const products *g, double touc
   return o->moe.layers * touched * g->expert_weights * o->moe.weight_bytes;
 }
 
-void ds_price_work(const ds_pricer *p, const ds_shape *s, double *flops, double *bytes) {
+void ds_price_work(const ds_pricer *p, const ds_shape *s, uint64_t iterations, double *flops, double *bytes) {
   *flops = *bytes = 0;
   double tokens = (double)(s->decode_seqs + s->draft_tokens + s->prefill_tokens),
          rows = (double)(s->decode_seqs + s->draft_tokens + s->finished_chunks);
   if (p->tier == DS_COST_LINEAR || !(tokens > 0)) return;
   const ds_operators *o = &p->op;
   const products g = products_of(o);
-  if (rows < 1) rows = 1; /* as ds_head_cost */
+  double times = (double)iterations;
+  if (rows < times) rows = times; /* as ds_head_cost */
   *flops = body_flops(o, &g, tokens) + 2.0 * tokens * g.expert_macs_per_token +
            2.0 * rows * g.head_macs_per_row + attention_flops(o, s);
-  *bytes = g.body_macs_per_token * o->body.weight_bytes +
-           g.head_macs_per_row * o->head.weight_bytes + kv_bytes(o, s) +
+  *bytes = times * (g.body_macs_per_token * o->body.weight_bytes +
+                    g.head_macs_per_row * o->head.weight_bytes) + kv_bytes(o, s) +
            tokens * (g.body_width * o->body.act_bytes + g.body_written * 2.0) +
            rows * (g.head_width * o->head.act_bytes + g.head_written * 2.0);
   if (o->moe.layers > 0)
-    *bytes += expert_bytes(o, &g, ds_moe_touched(&o->moe, tokens * o->group));
+    *bytes += times * expert_bytes(o, &g, ds_moe_touched(&o->moe, tokens / times * o->group));
+}
+
+void ds_price_drafting(const ds_pricer *p, const ds_shape *s, uint64_t passes, double *flops, double *bytes) {
+  double more_flops, more_bytes;
+  if (p->drafter == NULL || passes == 0) return;
+  ds_price_work(p->drafter, s, passes, &more_flops, &more_bytes);
+  *flops += more_flops;
+  *bytes += more_bytes;
 }
 
 double ds_price_floor_s(const ds_pricer *p, const ds_shape *s) {

@@ -123,7 +123,7 @@ uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, in
   if (r->kv.eviction != DS_EVICT_LRU) new_blocks = 0; /* hits are taken before anything is handed out */
   if (limit > 0) {
     hit = ds_kv_lasting(&r->kv, parts_of(s, q), q->n_parts, limit, new_blocks, &held);
-    uint32_t soon = so_far != NULL ? planned(s, q, so_far, limit) : 0;
+    uint32_t soon = so_far != NULL && !s->sched->caches_at_end ? planned(s, q, so_far, limit) : 0;
     if (soon > hit) hit = soon;
     if (soon > held) held = soon;
   }
@@ -135,6 +135,18 @@ uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, in
   }
   *held_tokens = held * s->block_tokens;
   return hit * s->block_tokens;
+}
+
+uint32_t ds_common_tokens(const void *sim, uint32_t a, uint32_t b) {
+  const ds_sim *s = sim;
+  const ds_slot *p = &s->slot[a], *q = &s->slot[b];
+  uint32_t common = ds_kv_parts_common(parts_of(s, p), p->n_parts, parts_of(s, q), q->n_parts);
+  const uint32_t slot[2] = {a, b};
+  for (int i = 0; i < 2; i++) {
+    uint32_t known = (s->view[slot[i]].prompt_tokens + ds_emitted_now(&s->replica[p->replica], &s->view[slot[i]])) / s->block_tokens;
+    if (common > known) common = known;
+  }
+  return common * s->block_tokens;
 }
 
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks) {

@@ -28,7 +28,9 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     uint64_t p = r->pending_least - (uint64_t)(r->pending_least > 0 ? 1 : 0);
     if (p < least) least = p;
   }
-  if (s->speculative && r->v.n_running > 0) least = 0; /* several tokens an iteration */
+  if (DS_UNLIKELY(s->speculative) && least != UINT64_MAX) { /* several tokens an iteration */
+    least = r->v.n_running > 0 ? 0 : least / (uint64_t)(s->run.pool.speculative.tokens + 1);
+  }
   if (least == UINT64_MAX) return DS_TIME_NEVER;
   if (least > 1000000) least = 1000000; /* keeps the product small; only makes the bound earlier */
   int64_t t = from + (int64_t)least * s->least_iteration_ns;
@@ -165,11 +167,12 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   s->view[slot] = (ds_req_view){
       .arrival_ns = a->arrival_ns + s->api_request_ns, .index = index, .prompt_tokens = a->input_tokens,
       .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
-      .true_output = s->sched->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
+      .true_output = s->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
   ds_slot *q = &s->slot[slot]; /* what its turn in the queue reads; the rest at its first admission */
   q->arrival_ns = a->arrival_ns;
   q->kv_wait_before = q->aside_kv_ns = q->aside_load_ns = 0;
   q->kv_run = DS_KV_NO_RUN;
+  q->stream = a->stream;
   q->kv_run_full = q->identity = q->shared = q->load_to = 0;
   q->leaf = DS_KV_ROOT;
   q->part_at = a->span_tokens;

@@ -235,6 +235,25 @@ static ds_status make_way(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   return plan->decode_all ? DS_OK : set_aside_others(s, r, plan);
 }
 
+/* The running list in the plan's order. */
+static ds_status reorder(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  const uint32_t unseen = DS_SLOT_NONE - 1;
+  uint32_t before = DS_SLOT_NONE;
+  if (plan->n_order != r->v.n_running) return broken(s, DS_SLOT_NONE, "orders more or fewer requests than run");
+  for (uint32_t slot = r->v.running_head; slot != DS_SLOT_NONE; slot = s->view[slot].next) s->view[slot].prev = unseen;
+  for (uint32_t i = 0; i < plan->n_order; i++) {
+    uint32_t slot = plan->order[i];
+    if (slot >= s->n_slots || s->view[slot].prev != unseen) return broken(s, slot, "orders a request that does not run, or twice");
+    s->view[slot].prev = before;
+    if (before == DS_SLOT_NONE) r->v.running_head = slot;
+    else s->view[before].next = slot;
+    before = slot;
+  }
+  r->v.running_tail = before;
+  if (before != DS_SLOT_NONE) s->view[before].next = DS_SLOT_NONE;
+  return DS_OK;
+}
+
 static int64_t swap_ns(const ds_sim *s, int64_t blocks) {
   return s->swap_block_ns > 0 ? s->swap_block_ns * blocks : ds_ns_of_s(s->swap_block_s * (double)blocks);
 }
@@ -264,6 +283,7 @@ static ds_status begin_granted(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_shape shape; /* clearing it takes as long as all of an iteration without grants */
   ds_shape_of_rows(&shape, (int64_t)r->v.n_decoding + r->v.n_held, (double)r->ctx_sum, (double)r->near.sum);
   DS_TRY(serve_grants(s, r, plan, &shape));
+  if (DS_UNLIKELY(plan->n_order > 0)) DS_TRY(reorder(s, r, plan));
   if (shape.decode_seqs == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
   if (shape.draft_tokens > 0) ds_spec_price(s, r, &shape);
   else if (shape.decode_seqs > 0) price_rows(s, r, shape.decode_seqs, shape.decode_ctx, shape.decode_near);
@@ -284,6 +304,7 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
   c->alone_ns = c->swap_ns = 0;
   if (plan->n_grants > 0) return begin_granted(s, r, plan);
+  if (DS_UNLIKELY(plan->n_order > 0)) DS_TRY(reorder(s, r, plan));
   int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
   if (rows == 0) return DS_OK; /* nothing to run */
   price_rows(s, r, rows, (double)r->ctx_sum, (double)r->near.sum);
@@ -402,9 +423,10 @@ static ds_status emit_after_prefill(ds_sim *s, ds_replica *r, uint32_t slot, uin
   }
   if (s->speculative && v->emitted < q->output) return DS_OK; /* one token to compute, as before */
   ds_prefilling_remove(r, slot);
-  if (v->emitted < q->output) return ds_decode_enter(s, r, slot);
-  return row_done(s, r, slot);
+  return v->emitted < q->output ? ds_decode_enter(s, r, slot) : DS_OK; /* else it finishes with the others, in their order */
 }
+
+#define GRANT_DONE (-1) /* in ahead_tokens of a grant that is served: its request has all its tokens */
 
 static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_before) {
   uint64_t iteration = r->v.iteration - 1; /* the one that has just ended */
@@ -421,21 +443,43 @@ static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_befo
     ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)r->cur.dt_ns, v->computed));
     if (v->computed == v->prompt_tokens + v->emitted) {
       DS_TRY(emit_after_prefill(s, r, slot, r->plan.grants[i].drafts));
+      bool done = v->emitted == s->slot[slot].output;
+      r->plan.grants[i].ahead_tokens = done ? GRANT_DONE : 0;
+      r->n_done += done;
     }
   }
   return DS_OK;
 }
 
-/* Decoding requests that are done now, in order of admission. */
+/* The decoding request that is done now and was admitted first; DS_WHEEL_NONE. */
+static uint32_t first_decoded(const ds_sim *s, ds_replica *r) {
+  uint32_t slot = ds_wheel_done(&r->finish, s->link, r->v.iteration);
+  for (uint32_t other = slot == DS_WHEEL_NONE ? slot : s->link[slot].next; other != DS_WHEEL_NONE; other = s->link[other].next) {
+    if (s->slot[other].run_order < s->slot[slot].run_order) slot = other;
+  }
+  return slot;
+}
+
+/* Everybody who is done with this iteration, in order of admission: their blocks are freed in this order. */
 static ds_status end_finished(ds_sim *s, ds_replica *r) {
-  uint32_t slot;
-  while ((slot = ds_wheel_done(&r->finish, s->link, r->v.iteration)) != DS_WHEEL_NONE) {
-    for (uint32_t other = s->link[slot].next; other != DS_WHEEL_NONE; other = s->link[other].next) {
-      if (s->slot[other].run_order < s->slot[slot].run_order) slot = other;
+  for (;;) {
+    uint32_t slot = first_decoded(s, r), at = 0, granted = UINT32_MAX;
+    for (; r->n_done > 0 && at < r->cur.n_grants; at++) {
+      const ds_grant *g = &r->plan.grants[at];
+      if (g->ahead_tokens != GRANT_DONE) continue;
+      if (granted == UINT32_MAX || s->slot[g->slot].run_order < s->slot[r->plan.grants[granted].slot].run_order) granted = at;
     }
+    if (granted != UINT32_MAX) {
+      ds_grant *g = &r->plan.grants[granted];
+      if (slot == DS_WHEEL_NONE || s->slot[g->slot].run_order < s->slot[slot].run_order) {
+        slot = g->slot;
+        g->ahead_tokens = 0;
+        r->n_done--;
+      }
+    }
+    if (slot == DS_WHEEL_NONE) return DS_OK;
     DS_TRY(row_done(s, r, slot));
   }
-  return DS_OK;
 }
 
 /* The whole static batch is finished: held rows leave, withheld tokens come out. */
@@ -538,7 +582,7 @@ ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   if (r->finish_due) r->finish_due = false;
   else if (r->cur.n_grants > 0 || r->v.n_prefilling > 0) DS_TRY(settle_prompts(s, r));
   else DS_TRY(settle(s, r));
-  if (ds_wheel_done(&r->finish, s->link, r->v.iteration) != DS_WHEEL_NONE) DS_TRY(end_finished(s, r));
+  if (r->n_done > 0 || ds_wheel_done(&r->finish, s->link, r->v.iteration) != DS_WHEEL_NONE) DS_TRY(end_finished(s, r));
 #ifdef DS_CHECKING
   ds_cache_check(s, r);
 #endif

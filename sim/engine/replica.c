@@ -114,6 +114,10 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
   size_t need = r->v.n_running + r->v.n_swapped + limit + r->n_made_way;
   if (need <= r->cap_grants) return DS_OK;
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->grant_decodes, &r->cap_grant_decodes, need, sizeof *r->grant_decodes));
+  if (s->sched->reorders) {
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.order, &r->cap_order, need, sizeof *r->plan.order));
+    DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.spare, &r->cap_spare, need, sizeof *r->plan.spare));
+  }
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.decode, &r->cap_decode, need, sizeof *r->plan.decode));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.preempt, &r->cap_preempt, need, sizeof *r->plan.preempt));
   return ds_alloc_grow(&s->alloc, (void **)&r->plan.grants, &r->cap_grants, need, sizeof *r->plan.grants);
@@ -122,7 +126,7 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
 static void blank(ds_plan *p) {
   p->decode_all = p->hold = p->hold_past_arrival = p->hold_past_finish = p->hold_finished = false;
   p->emit_at_end = p->no_overlap = p->preempt_to_back = p->swap_out = false;
-  p->n_grants = p->n_decode = p->n_preempt = p->padded_prefill_tokens = 0;
+  p->n_grants = p->n_decode = p->n_preempt = p->n_order = p->padded_prefill_tokens = 0;
   p->hold_steps = 0;
   p->wake_ns = DS_TIME_NEVER;
   p->blocked = DS_BLOCKED_NO;

@@ -43,6 +43,7 @@ typedef struct ds_slot {
   uint32_t last_grant;    /* low bits of the last iteration that worked on its prompt */
   uint32_t ahead;         /* who was queued DS_QUEUE_AHEAD places behind it; a hint, and itself where there is none */
   uint32_t load_to;       /* blocks that a load will bring it to */
+  uint32_t stream;        /* speculation: whose chances it has */
   uint8_t look;           /* in the tiers: DS_LOOK_... */
 
   int64_t scheduled_ns, first_token_ns, last_token_ns;
@@ -118,10 +119,10 @@ typedef struct ds_replica {
   ds_wheel finish;       /* of decoding requests, by the iteration at which they are done */
   uint32_t *prefilling;  /* slots in running order */
   size_t cap_prefilling;
-  uint32_t next_order;
+  uint32_t next_order, n_done; /* n_done: grants of the iteration that has ended whose requests have all their tokens */
   ds_current cur;
   bool *grant_decodes;   /* by grant of the plan: it is a decode row, one token left and output already begun */
-  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants; /* room of it and of the plan's arrays */
+  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants, cap_order, cap_spare; /* room of it and of the plan's arrays */
   /* inbox: routed, not yet in the queue */
   ds_inbox_entry *inbox;
   size_t inbox_head, n_inbox, cap_inbox;
@@ -143,6 +144,8 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx, work_near;
+  ds_shape drafting;      /* the same over the drafter's passes */
+  uint64_t draft_passes;
   int64_t loading_blocks; /* that loads under way will bring */
   uint32_t claims_seen, leaving_seen; /* grants of the plan being made whose hits are claimed; preemptions noted */
   uint32_t outstanding, pending_least; /* for routing; least output among requests not yet decoding */
@@ -179,6 +182,7 @@ struct ds_sim {
   bool unlimited;
   int64_t reach;         /* of layers that read the nearest tokens only; 0: none */
   bool reach_chunked;
+  bool oracle;           /* the policy sees true output lengths */
   bool ranked;           /* the queue is in the policy's order */
   int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
   double swap_block_s;
@@ -241,6 +245,7 @@ struct ds_sim {
   ds_occupancy occupancy;
   ds_result result;
   ds_replica_totals *totals;
+  ds_spec_totals *stream_speculation;
   /* log of iterations */
   uint64_t *log;
   size_t log_head, n_log, cap_log;
@@ -270,6 +275,7 @@ ds_status ds_swap_out(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_swap_in(ds_sim *s, ds_replica *r, uint32_t slot);
 void ds_queue_insert(ds_sim *s, ds_replica *r, uint32_t slot);
 uint32_t ds_cached_tokens(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks);
+uint32_t ds_common_tokens(const void *sim, uint32_t a, uint32_t b);
 uint32_t ds_cached_hit(const void *sim, uint32_t slot, const ds_plan *so_far, int64_t new_blocks, uint32_t *held_tokens);
 int64_t ds_cache_freed(const void *sim, uint32_t slot, const ds_plan *so_far);
 ds_status ds_cache_take_hit(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);

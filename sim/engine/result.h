@@ -90,6 +90,7 @@ typedef struct ds_result {
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
   ds_spec_totals speculation;
+  const ds_spec_totals *stream_speculation; /* by stream of requests; NULL unless the run has n_streams of them */
   uint64_t identified; /* requests that said what their tokens are, so that they may share */
   uint64_t wasted_decode_slots;
   ds_memory memory;

@@ -76,6 +76,8 @@ typedef struct ds_sched_view {
    * block, the others one each. */
   uint32_t (*cached_hit)(const void *engine, uint32_t slot, const struct ds_plan *so_far, int64_t new_blocks,
                          uint32_t *held_tokens);
+  /* Tokens that two requests of this replica are known to have in common from the start, whole blocks. */
+  uint32_t (*common_tokens)(const void *engine, uint32_t a, uint32_t b);
   /* Blocks that become free when this running request is preempted after those that `so_far` preempts: not those that
    * others hold, too. ds_view_freed. */
   int64_t (*freed)(const void *engine, uint32_t slot, const struct ds_plan *so_far);
@@ -93,7 +95,8 @@ typedef struct ds_grant {
 
 typedef enum ds_blocked { DS_BLOCKED_NO, DS_BLOCKED_KV, DS_BLOCKED_SEQS, DS_BLOCKED_OTHER } ds_blocked;
 
-/* Filled by the policy. The engine owns the arrays and their room (n_running + n_queue entries each). */
+/* Filled by the policy. The engine owns the arrays and their room (n_running + n_swapped + n_queue entries each; of the queue
+ * no more than max_seqs). */
 typedef struct ds_plan { /* what is blank before each plan stands together, so that a few stores clear it */
   bool decode_all;      /* every decoding request takes one token; else exactly those of `decode` */
   bool hold;            /* keep this plan while nothing changes; only with decode_all and no grants */
@@ -104,13 +107,15 @@ typedef struct ds_plan { /* what is blank before each plan stands together, so t
   bool no_overlap;      /* asynchronous scheduling: the host's time of this iteration is not hidden */
   bool preempt_to_back; /* the preempted go to the back of the queue instead of its front */
   bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
-  uint32_t n_grants, n_decode, n_preempt;
+  uint32_t n_grants, n_decode, n_preempt, n_order;
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
   int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
   ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;
+  uint32_t *order;      /* of a policy that reorders: n_order > 0: the running list from now on, everybody in it once */
+  uint32_t *spare;      /* and room for as many, for its own use */
   uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
 } ds_plan;
 
@@ -146,9 +151,14 @@ typedef struct ds_sched_ops {
   const char *name, *summary, *reference; /* reference: the paper or source file whose behaviour it follows */
   const ds_param *params;
   size_t n_params, config_bytes, state_bytes;
+  const char *const *versions; /* which option (or key of the pool) selects which version's behaviour; NULL-terminated,
+                                  or NULL where all that was read agree */
   bool oracle;             /* sees true output lengths */
+  bool (*knows)(const void *config); /* does it with these options? Optional */
   bool speculates;         /* plans drafts */
+  bool reorders;           /* its plans may change the order of the running list, with grants or without decode_all */
   bool reserves;           /* KV cannot run out after admission */
+  bool caches_at_end;      /* others find what a prompt computes once its iteration is over; else as soon as it is granted */
   const char *engine;      /* engine card (or family) that it runs with when the scenario names none */
   /* Once per replica, on zeroed state; optional. May complain about options that do not go together. */
   ds_status (*init)(void *state, const ds_run *run, ds_error *err);
@@ -172,5 +182,10 @@ typedef struct ds_sched_ops {
   int64_t (*max_seqs)(const void *config);
   int64_t (*max_batch_tokens)(const void *config);
 } ds_sched_ops;
+
+/* Does a policy with these options see true output lengths? */
+static inline bool ds_sched_knows(const ds_sched_ops *ops, const void *config) {
+  return ops->oracle || (ops->knows != NULL && ops->knows(config));
+}
 
 #endif

@@ -38,6 +38,7 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->v.prefix_cache = s->run.pool.prefix_cache && !s->unlimited;
   r->v.cached_tokens = ds_cached_tokens;
   r->v.cached_hit = ds_cached_hit;
+  r->v.common_tokens = ds_common_tokens;
   r->v.freed = ds_cache_freed;
   r->v.engine = s;
   ds_wheel_init(&r->finish);
@@ -123,11 +124,16 @@ static ds_status init(ds_sim *s, ds_error *err) {
       s->itl.bucket == NULL) {
     return DS_E_NOMEM;
   }
+  if (s->speculative && pool->speculative.n_streams > 0) {
+    s->stream_speculation = ds_alloc_zeroed(&s->alloc, (size_t)pool->speculative.n_streams, sizeof *s->stream_speculation);
+    if (s->stream_speculation == NULL) return DS_E_NOMEM;
+  }
   if (s->use_index) DS_TRY(ds_tiers_init(s, err));
   s->itl.exact = true;
   s->seconds.last = -1;
   s->free_slot = DS_SLOT_NONE;
   s->lease_until_ns = DS_TIME_NEVER;
+  s->oracle = ds_sched_knows(s->sched, pool->scheduler_config.bytes);
   s->ranked = s->sched->rank != NULL && (s->sched->ranked == NULL || s->sched->ranked(pool->scheduler_config.bytes));
   bind_swap(s);
   s->plain = s->opt.no_lease && !s->in_order && !s->opt.steps && !s->opt.gaps && !s->track_gap && !s->opt.closed_loop && s->group == 1 &&
@@ -176,6 +182,8 @@ void ds_sim_free(ds_sim *s) {
     ds_alloc_free(&a, r->prefilling, r->cap_prefilling, sizeof *r->prefilling);
     ds_alloc_free(&a, r->plan.grants, r->cap_grants, sizeof *r->plan.grants);
     ds_alloc_free(&a, r->grant_decodes, r->cap_grant_decodes, sizeof *r->grant_decodes);
+    ds_alloc_free(&a, r->plan.order, r->cap_order, sizeof *r->plan.order);
+    ds_alloc_free(&a, r->plan.spare, r->cap_spare, sizeof *r->plan.spare);
     ds_alloc_free(&a, r->plan.decode, r->cap_decode, sizeof *r->plan.decode);
     ds_alloc_free(&a, r->plan.preempt, r->cap_preempt, sizeof *r->plan.preempt);
     ds_alloc_free(&a, r->inbox, r->cap_inbox, sizeof *r->inbox);
@@ -210,6 +218,7 @@ void ds_sim_free(ds_sim *s) {
   ds_alloc_free(&a, s->outputs, s->cap_outputs, sizeof *s->outputs);
   ds_alloc_free(&a, s->records, s->cap_records, sizeof *s->records);
   ds_alloc_free(&a, s->gaps_ns, s->cap_gaps, sizeof *s->gaps_ns);
+  ds_alloc_free(&a, s->stream_speculation, (size_t)s->run.pool.speculative.n_streams, sizeof *s->stream_speculation);
   ds_alloc_free(&a, s->chunk_tokens, s->cap_chunk_tokens, sizeof *s->chunk_tokens);
   ds_alloc_free(&a, s->itl.bucket, DS_GAPS_BUCKETS, sizeof *s->itl.bucket);
   ds_alloc_free(&a, s->itl.run, s->itl.cap_run, sizeof *s->itl.run);
@@ -345,11 +354,8 @@ static void finalise(ds_sim *s) {
     memcpy(t->part_ns, r->ledger, sizeof t->part_ns);
     r->work.decode_ctx = ds_wide_double(r->work_ctx);
     r->work.decode_near = ds_wide_double(r->work_near);
-    ds_shape none = {0};
-    double once_flops = 0.0, once_bytes = 0.0;
-    ds_price_work(s->pricer, &none, &once_flops, &once_bytes);
-    ds_price_work(s->pricer, &r->work, &t->flops, &t->bytes);
-    if (r->v.iteration > 0) t->bytes += once_bytes * (double)(r->v.iteration - 1); /* the weights are read each time */
+    if (r->v.iteration > 0) ds_price_work(s->pricer, &r->work, r->v.iteration, &t->flops, &t->bytes);
+    ds_price_drafting(s->pricer, &r->drafting, r->draft_passes, &t->flops, &t->bytes);
     out->iterations += t->iterations;
     out->decode_iterations += t->decode_iterations;
     out->leased_iterations += t->leased_iterations;
@@ -373,6 +379,7 @@ static void finalise(ds_sim *s) {
   out->records = s->opt.records ? s->records : NULL;
   out->gaps_ns = s->opt.gaps ? s->gaps_ns : NULL;
   out->chunk_tokens = s->opt.gaps && s->speculative ? s->chunk_tokens : NULL;
+  out->stream_speculation = s->stream_speculation;
   out->itl = &s->itl;
   out->seconds = &s->seconds;
   out->occupancy = s->opt.occupancy ? &s->occupancy : NULL;

@@ -21,7 +21,7 @@ static ds_status no_more(ds_sim *s, const ds_req_view *v, uint64_t step) {
 }
 
 /* Accepted drafts of this verify step, of `drafts`. */
-static ds_status draw(ds_sim *s, const ds_req_view *v, uint64_t step, uint32_t drafts, uint32_t *accepted) {
+static ds_status draw(ds_sim *s, const ds_req_view *v, uint32_t stream, uint64_t step, uint32_t drafts, uint32_t *accepted) {
   const ds_speculation *p = &s->run.pool.speculative;
   if (p->replay_first != NULL) {
     uint64_t at = v->index < p->replay_requests ? p->replay_first[v->index] + step : UINT64_MAX;
@@ -31,22 +31,29 @@ static ds_status draw(ds_sim *s, const ds_req_view *v, uint64_t step, uint32_t d
   }
   ds_rng r = ds_rng_stream(s->run.seed, DS_PURPOSE_ACCEPTANCE, v->index);
   r.counter[0] = (uint32_t)(step * (DS_DRAFTS_MAX / 2)); /* two draws a block */
+  const double *chance = ds_drafts_chances(p, stream);
   uint32_t n = 0;
-  while (n < drafts && ds_rng_unit(&r) < p->acceptance[n]) n++;
+  while (n < drafts && ds_rng_unit(&r) < chance[n]) n++;
   *accepted = n;
   return DS_OK;
+}
+
+static void count(ds_spec_totals *t, uint32_t drafts, uint32_t accepted) {
+  t->drafts++;
+  t->draft_tokens += drafts;
+  t->accepted_tokens += accepted;
+  for (uint32_t i = 0; i < accepted; i++) t->accepted_at[i]++;
 }
 
 ds_status ds_spec_verify(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t drafts, uint32_t *extra) {
   ds_slot *q = &s->slot[slot];
   const ds_req_view *v = &s->view[slot];
-  ds_spec_totals *t = &r->totals.speculation;
   uint32_t accepted;
-  DS_TRY(draw(s, v, q->verify_steps++, drafts, &accepted));
-  t->drafts++;
-  t->draft_tokens += drafts;
-  t->accepted_tokens += accepted;
-  for (uint32_t i = 0; i < accepted; i++) t->accepted_at[i]++;
+  DS_TRY(draw(s, v, q->stream, q->verify_steps++, drafts, &accepted));
+  count(&r->totals.speculation, drafts, accepted);
+  if (s->stream_speculation != NULL && (int64_t)q->stream < s->run.pool.speculative.n_streams) {
+    count(&s->stream_speculation[q->stream], drafts, accepted);
+  }
   uint32_t left = q->output - v->emitted - 1; /* behind the token that comes out in any case */
   *extra = accepted < left ? accepted : left;
   return DS_OK;
@@ -56,6 +63,16 @@ void ds_spec_view(const ds_sim *s, ds_replica *r) {
   const ds_speculation *p = &s->run.pool.speculative;
   r->v.drafts = (uint32_t)ds_drafts_for(p, r->v.n_running);
   r->v.lookahead = (uint32_t)p->lookahead;
+}
+
+/* What the drafter does, for energy: its rows read what they would if all decode rows were alike, as in its price. */
+static void count_passes(ds_replica *r, const ds_shape *shape) {
+  double passes = (double)shape->draft_passes, share = passes;
+  if (shape->draft_rows < shape->decode_seqs) share *= (double)shape->draft_rows / (double)shape->decode_seqs;
+  r->draft_passes += (uint64_t)shape->draft_passes;
+  r->drafting.decode_seqs += shape->draft_passes * shape->draft_rows;
+  r->drafting.decode_ctx += share * shape->decode_ctx;
+  r->drafting.decode_near += share * shape->decode_near;
 }
 
 void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape) {
@@ -70,6 +87,7 @@ void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape) {
   c->price = NULL;
   r->work.decode_seqs += shape->decode_seqs;
   r->work.draft_tokens += shape->draft_tokens;
+  count_passes(r, shape);
   ds_wide_add(&r->work_ctx, (uint64_t)shape->decode_ctx);
   if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)shape->decode_near);
 }

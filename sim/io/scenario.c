@@ -218,7 +218,7 @@ static bool read_all(ds_reader *r) {
   if (!check_root(r) || !ds_section(r, root, top_keys, LEN(top_keys), top_later, LEN(top_later)) ||
       !read_version(r) || !read_title(r) || !ds_read_cost(r, cost, false) || !read_model(r) ||
       !read_formats(r) || !read_pools(r) || !read_router(r) ||
-      !read_demand(r) || !ds_read_replay(r) ||
+      !read_demand(r) || !ds_read_replay(r) || !ds_read_acceptance_by_class(r) ||
       !ds_read_slo(r, ds_node_get(root, "slo")) || !ds_read_cost(r, cost, true) || !read_seed(r) ||
       !ds_read_tiers(r, ds_node_get(root, "tiers")))
     return false;
@@ -292,6 +292,7 @@ void ds_scenario_free(ds_scenario *s) {
   free(s->settings);
   free(s->replay_first);
   free(s->replay_accepted);
+  free(s->stream_acceptance);
   free_workload(&s->workload);
   for (size_t i = 0; i < s->n_stream; ++i) free_workload(&s->stream[i]);
   free(s->stream);

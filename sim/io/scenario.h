@@ -139,6 +139,7 @@ typedef struct ds_scenario {
   char acceptance_given[512], acceptance_path[1536]; /* of speculation, when it is a file; else empty */
   uint64_t *replay_first;                            /* what it says, for run.pool.speculative; owned */
   uint8_t *replay_accepted;
+  double *stream_acceptance; /* by class; likewise */
   ds_workload *stream; /* workloads: in their order; owned */
   size_t n_stream;
   ds_setting *settings; /* in the order of the interface page */

@@ -20,6 +20,8 @@ typedef struct ds_reader {
   char prefix[128];       /* of the section being read: "pools.main" */
   const char *root, *slo_root; /* workload or workloads.0; slo or workloads.0.slo */
   char name[256];         /* scratch of ds_name */
+  const ds_node *by_class; /* acceptance of drafts by class, or NULL; and the section it is of */
+  char by_class_prefix[128];
   char weights_from[320]; /* card and line of the model's own format */
   ds_diag *d;
 } ds_reader;
@@ -75,6 +77,8 @@ bool ds_read_params(ds_reader *r, const ds_node *map, const char *skip, const ch
 bool ds_read_pool(ds_reader *r, const ds_node *pool);
 bool ds_read_speculative(ds_reader *r, const ds_node *pool);
 bool ds_read_replay(ds_reader *r); /* after the workload, whose ids it may name */
+bool ds_read_acceptance_by_class(ds_reader *r); /* likewise: its classes */
+#define STREAMS_MAX 32 /* workloads of one scenario */
 bool ds_is_pool_key(const char *key);
 bool ds_read_workload(ds_reader *r, const ds_node *workload);
 bool ds_read_workloads(ds_reader *r, const ds_node *list);

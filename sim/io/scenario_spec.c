@@ -105,44 +105,104 @@ static bool is_number(const ds_node *n) {
          (isdigit((unsigned char)n->text[0]) || n->text[0] == '.' || n->text[0] == '-');
 }
 
-/* One chance for all, a list by position, or a file of what happened. */
-static bool read_acceptance(ds_reader *r, const ds_node *map) {
-  const ds_node *n = ds_node_get(map, "acceptance");
-  ds_speculation *p = &r->s->run.pool.speculative;
-  if (!n)
-    return missing(r, map, "acceptance",
-                   "acceptance: a chance from 0 to 1, a list by position, or a CSV file with "
-                   "request,step,accepted");
-  if (n->kind == DS_NODE_SCALAR && !is_number(n)) {
-    snprintf(r->s->acceptance_given, sizeof r->s->acceptance_given, "%s", n->text);
-    const char *base = ds_base_of(r, n);
-    snprintf(r->s->acceptance_path, sizeof r->s->acceptance_path, "%s%s%s",
-             n->text[0] == '/' || !base[0] ? "" : base, n->text[0] == '/' || !base[0] ? "" : "/",
-             n->text);
-    return ds_note_text(r, "acceptance", n, "", n->text);
-  }
+/* One chance for all, or a list by position. */
+static bool read_chances(ds_reader *r, const ds_node *n, const char *key, double *chance) {
+  const ds_speculation *p = &r->s->run.pool.speculative;
   if (n->kind == DS_NODE_SCALAR) {
     double x;
-    if (!ds_want_number(n, ds_name(r, "acceptance"), 0, 1, &x, r->d)) return false;
-    for (int i = 0; i < DS_DRAFTS_MAX; ++i) p->acceptance[i] = x;
-    return ds_note(r, "acceptance", n, "", "%.12g", x);
+    if (!ds_want_number(n, ds_name(r, key), 0, 1, &x, r->d)) return false;
+    for (int i = 0; i < DS_DRAFTS_MAX; ++i) chance[i] = x;
+    return ds_note(r, key, n, "", "%.12g", x);
   }
-  if (!ds_want_list(n, ds_name(r, "acceptance"), r->d)) return false;
+  if (!ds_want_list(n, ds_name(r, key), r->d)) return false;
   if ((int64_t)n->n != p->tokens) {
-    ds_complain(r->d, n, "%s has %zu entries, but up to %lld tokens are drafted",
-                ds_name(r, "acceptance"), n->n, (long long)p->tokens);
+    ds_complain(r->d, n, "%s has %zu entries, but up to %lld tokens are drafted", ds_name(r, key),
+                n->n, (long long)p->tokens);
     ds_diag_expected(r->d, "one chance for each position");
     return false;
   }
   char text[512] = "";
   size_t used = 0, k = 0;
   for (const ds_node *c = n->first; c; c = c->next, ++k) {
-    if (!ds_want_number(c, ds_name(r, "acceptance"), 0, 1, &p->acceptance[k], r->d)) return false;
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%.12g", used ? ", " : "",
-                             p->acceptance[k]);
+    if (!ds_want_number(c, ds_name(r, key), 0, 1, &chance[k], r->d)) return false;
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%.12g", used ? ", " : "", chance[k]);
     if (used >= sizeof text) used = sizeof text - 1;
   }
-  return ds_note(r, "acceptance", n, "", "[%s]", text);
+  return ds_note(r, key, n, "", "[%s]", text);
+}
+
+/* Chances for all, those of each class (read when the classes are known), or a file of what
+ * happened. */
+static bool read_acceptance(ds_reader *r, const ds_node *map) {
+  const ds_node *n = ds_node_get(map, "acceptance");
+  if (!n)
+    return missing(r, map, "acceptance",
+                   "acceptance: a chance from 0 to 1, a list by position, {class: chance, ...}, or a "
+                   "CSV file with request,step,accepted");
+  if (n->kind == DS_NODE_MAP) {
+    r->by_class = n;
+    snprintf(r->by_class_prefix, sizeof r->by_class_prefix, "%s", r->prefix);
+    return true;
+  }
+  if (n->kind != DS_NODE_SCALAR || is_number(n))
+    return read_chances(r, n, "acceptance", r->s->run.pool.speculative.acceptance);
+  snprintf(r->s->acceptance_given, sizeof r->s->acceptance_given, "%s", n->text);
+  const char *base = ds_base_of(r, n);
+  snprintf(r->s->acceptance_path, sizeof r->s->acceptance_path, "%s%s%s",
+           n->text[0] == '/' || !base[0] ? "" : base, n->text[0] == '/' || !base[0] ? "" : "/",
+           n->text);
+  return ds_note_text(r, "acceptance", n, "", n->text);
+}
+
+/* Every class has its chances, and nobody else has. */
+static bool check_classes(ds_reader *r, const char *const *names, size_t n) {
+  for (size_t k = 0; k < n; ++k) {
+    if (names[k][0] == '\0') {
+      ds_complain(r->d, r->by_class, "%s is by class, but the workload has no class",
+                  ds_name(r, "acceptance"));
+      ds_diag_expected(r->d, "class: NAME in the workload, or one chance for all");
+      return false;
+    }
+    if (ds_node_get(r->by_class, names[k])) continue;
+    ds_complain(r->d, r->by_class, "%s says nothing of class '%.60s'", ds_name(r, "acceptance"), names[k]);
+    ds_diag_expected(r->d, "a chance or a list for each class of the workloads");
+    return false;
+  }
+  for (const ds_node *c = r->by_class->first; c; c = c->next) {
+    size_t k = 0;
+    while (k < n && strcmp(names[k], c->key) != 0) ++k;
+    if (k < n) continue;
+    ds_complain_key(r->d, c, "%s names '%.60s', which is no class of the workloads",
+                    ds_name(r, "acceptance"), c->key);
+    const char *near = ds_nearest(c->key, names, n);
+    if (near) ds_diag_hint(r->d, "did you mean %s?", near);
+    return false;
+  }
+  return true;
+}
+
+bool ds_read_acceptance_by_class(ds_reader *r) {
+  ds_scenario *s = r->s;
+  ds_speculation *p = &s->run.pool.speculative;
+  const char *names[STREAMS_MAX];
+  size_t n = s->n_stream;
+  p->n_streams = p->method == DS_DRAFT_NONE ? 0 : (int64_t)n;
+  if (!r->by_class) return true;
+  for (size_t k = 0; k < n; ++k) names[k] = s->stream[k].class_name;
+  if (n == 0) names[n++] = s->workload.class_name; /* one workload */
+  p->n_streams = (int64_t)n;
+  snprintf(r->prefix, sizeof r->prefix, "%s", r->by_class_prefix);
+  s->stream_acceptance = calloc(n * DS_DRAFTS_MAX, sizeof *s->stream_acceptance);
+  if (!s->stream_acceptance) return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  bool ok = check_classes(r, names, n);
+  for (size_t k = 0; k < n && ok; ++k) {
+    char key[160];
+    snprintf(key, sizeof key, "acceptance.%.140s", names[k]);
+    ok = read_chances(r, ds_node_get(r->by_class, names[k]), key, s->stream_acceptance + k * DS_DRAFTS_MAX);
+  }
+  p->stream_acceptance = s->stream_acceptance;
+  r->prefix[0] = '\0';
+  return ok;
 }
 
 bool ds_read_speculative(ds_reader *r, const ds_node *pool) {

@@ -448,8 +448,6 @@ bool ds_read_workload(ds_reader *r, const ds_node *workload) {
 
 /* --- several ------------------------------------------------------------------------------- */
 
-#define STREAMS_MAX 32
-
 static bool has_itl(const ds_slo *slo) {
   for (int64_t i = 0; i < slo->n_run; ++i)
     if (slo->run[i].metric == DS_METRIC_ITL) return true;

@@ -446,6 +446,7 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .max_tokens = cap_of(&t->w, r),
                       .priority = r->priority,
                       .tenant = r->tenant,
+                      .stream = r->stream,
                       .after = r->after,
                       .think_ns = r->think_ns,
                       .spans = r->spans,

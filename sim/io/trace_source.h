@@ -49,6 +49,7 @@ typedef struct ds_row {
   uint32_t max_tokens;                  /* 0: not given */
   int32_t priority;
   uint32_t tenant;                      /* 0: not given */
+  uint32_t stream;                      /* of several workloads: which */
   uint32_t time_column, input_column, output_column; /* 1-based, for messages */
   uint64_t after;   /* 0, or 1 + the number of the row that must be finished first */
   int64_t think_ns; /* pause after that one (or, under a concurrency cap, for a free seat) */

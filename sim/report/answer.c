@@ -410,9 +410,9 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   const ds_scenario *sc = r->scenario;
   const ds_workload *w = &sc->workload;
   line l = {"", 0};
-  put(&l, "output lengths %s to the scheduler",
-      sc->sched != NULL && sc->sched->oracle ? "known" : "unknown");
-  if (sc->sched != NULL && sc->sched->reserves && !sc->sched->oracle && w->max_tokens_is_output)
+  bool knows = sc->sched != NULL && ds_sched_knows(sc->sched, sc->run.pool.scheduler_config.bytes);
+  put(&l, "output lengths %s to the scheduler", knows ? "known" : "unknown");
+  if (sc->sched != NULL && sc->sched->reserves && !knows && w->max_tokens_is_output)
     put(&l, " but its caps are the true lengths");
   const ds_result *res = r->drive->result;
   const char *cache = sc->run.pool.warm_cache ? "warm" : "cold";

@@ -108,6 +108,21 @@ static void benchmark(ds_json *j, const ds_report *r) {
   dist(j, "client_queue_time", &none); /* open loop: no request waits in the client */
 }
 
+/* Names of vLLM's benchmark; the rate in percent. */
+static void speculation(ds_json *j, const ds_speculation *p, const ds_spec_totals *d) {
+  maybe(j, "spec_decode_acceptance_rate", d->draft_tokens > 0,
+        d->draft_tokens > 0 ? 100.0 * (double)d->accepted_tokens / (double)d->draft_tokens : 0);
+  maybe(j, "spec_decode_acceptance_length", d->drafts > 0,
+        d->drafts > 0 ? 1 + (double)d->accepted_tokens / (double)d->drafts : 0);
+  ds_json_count(j, "spec_decode_num_drafts", d->drafts);
+  ds_json_count(j, "spec_decode_draft_tokens", d->draft_tokens);
+  ds_json_count(j, "spec_decode_accepted_tokens", d->accepted_tokens);
+  ds_json_array(j, "spec_decode_per_position_acceptance_rates");
+  for (int64_t k = 0; k < p->tokens && d->drafts > 0; k++)
+    ds_json_number(j, NULL, (double)d->accepted_at[k] / (double)d->drafts);
+  ds_json_end_array(j);
+}
+
 static void additions(ds_json *j, const ds_report *r) {
   const ds_summary *s = r->summary;
   double gpus = (double)s->gpus;
@@ -135,20 +150,8 @@ static void additions(ds_json *j, const ds_report *r) {
   const ds_sched_ops *ops = r->scenario->sched;
   if (ops != NULL && ops->overlaps != NULL && ops->overlaps(r->scenario->run.pool.scheduler_config.bytes))
     ds_json_count(j, "wasted_decode_slots", r->drive->result->wasted_decode_slots);
-  const ds_spec_totals *d = &r->drive->result->speculation;
-  if (r->scenario->run.pool.speculative.method != DS_DRAFT_NONE) { /* names of vLLM's benchmark; the rate in percent */
-    maybe(j, "spec_decode_acceptance_rate", d->draft_tokens > 0,
-          d->draft_tokens > 0 ? 100.0 * (double)d->accepted_tokens / (double)d->draft_tokens : 0);
-    maybe(j, "spec_decode_acceptance_length", d->drafts > 0,
-          d->drafts > 0 ? 1 + (double)d->accepted_tokens / (double)d->drafts : 0);
-    ds_json_count(j, "spec_decode_num_drafts", d->drafts);
-    ds_json_count(j, "spec_decode_draft_tokens", d->draft_tokens);
-    ds_json_count(j, "spec_decode_accepted_tokens", d->accepted_tokens);
-    ds_json_array(j, "spec_decode_per_position_acceptance_rates");
-    for (int64_t k = 0; k < r->scenario->run.pool.speculative.tokens && d->drafts > 0; k++)
-      ds_json_number(j, NULL, (double)d->accepted_at[k] / (double)d->drafts);
-    ds_json_end_array(j);
-  }
+  if (r->scenario->run.pool.speculative.method != DS_DRAFT_NONE)
+    speculation(j, &r->scenario->run.pool.speculative, &r->drive->result->speculation);
   ds_json_count(j, "num_preemptions", r->drive->result->num_preemptions);
   ds_json_count(j, "recomputed_tokens", r->drive->result->recomputed_tokens);
   maybe(j, "kv_utilization_mean", s->kv_known, s->kv_mean);
@@ -291,7 +294,7 @@ static void method(ds_json *j, const ds_report *r) {
   ds_json_count(j, "cooldown_s", 0);
   ds_json_bool(j, "drain", true);
   ds_json_text(j, "initial_cache", sc->run.pool.warm_cache ? "warm" : "empty");
-  ds_json_bool(j, "scheduler_knows_output_lengths", sc->sched != NULL && sc->sched->oracle);
+  ds_json_bool(j, "scheduler_knows_output_lengths", sc->sched != NULL && ds_sched_knows(sc->sched, sc->run.pool.scheduler_config.bytes));
   ds_json_text(j, "cost_tier", tiers[sc->run.cost_tier]);
   ds_json_text(j, "energy", r->summary->has_energy ? "power model, +-25 %" : NULL);
   ds_json_count(j, "seed", sc->run.seed);
@@ -324,7 +327,9 @@ static void trust(ds_json *j, const ds_report *r) {
 }
 
 /* Each of several workloads under its class. */
-static void by_class(ds_json *j, const ds_classes *c) {
+static void by_class(ds_json *j, const ds_report *r) {
+  const ds_classes *c = r->classes;
+  const ds_spec_totals *drafts = r->drive->result->stream_speculation;
   if (c == NULL || c->n == 0) return;
   ds_json_object(j, "classes");
   for (size_t k = 0; k < c->n; k++) {
@@ -346,6 +351,7 @@ static void by_class(ds_json *j, const ds_classes *c) {
     dist(j, "ttft", &s->ttft);
     dist(j, "tpot", &s->tpot);
     dist(j, "e2el", &s->e2el);
+    if (drafts != NULL) speculation(j, &r->scenario->run.pool.speculative, &drafts[k]);
     ds_json_end_object(j);
   }
   ds_json_end_object(j);
@@ -373,7 +379,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
     ds_json_number(&j, ds_cause_name((ds_cause)c), ds_wide_double(r->drive->result->blame_ns[c]) / 1e9);
   ds_json_end_object(&j);
   trust(&j, r);
-  by_class(&j, r->classes);
+  by_class(&j, r);
   ds_json_array(&j, "warnings");
   for (size_t i = 0; i < r->warnings->n; i++) ds_json_text(&j, NULL, r->warnings->text[i]);
   ds_json_end_array(&j);

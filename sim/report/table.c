@@ -136,6 +136,14 @@ static void speculation(ds_outfile *out, const ds_report *r) {
            (long long)p->tokens, 100.0 * (double)t->accepted_tokens / (double)t->draft_tokens,
            1 + (double)t->accepted_tokens / (double)t->drafts);
   ds_wrapped(out, "drafts", text);
+  const ds_spec_totals *of = r->drive->result->stream_speculation;
+  for (size_t k = 0; of != NULL && r->classes != NULL && k < r->classes->n; k++) {
+    if (of[k].drafts == 0) continue;
+    snprintf(text, sizeof text, "of %.60s: %.1f %% accepted, %.2f tokens a verify step", r->classes->of[k].workload->class_name,
+             100.0 * (double)of[k].accepted_tokens / (double)of[k].draft_tokens,
+             1 + (double)of[k].accepted_tokens / (double)of[k].drafts);
+    ds_wrapped(out, "", text);
+  }
 }
 
 /* One line for each of several workloads. */

@@ -11,13 +11,13 @@ typedef struct config {
 
 static const ds_param params[] = {
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 256, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
     {"deadline", DS_PARAM_TIME, offsetof(config, deadline_ns), 0, 3.6e12, 1e9, 1e9, NULL,
-     "from arrival to the time at which the first token is due"},
+     "from arrival to the time at which the first token is due", NULL},
     {"deadline_per_input_token", DS_PARAM_TIME, offsetof(config, per_token_ns), 0, 1e9, 1e6, 1e6, NULL,
-     "the same for each token of the prompt"},
+     "the same for each token of the prompt", NULL},
     {"deadline_per_priority", DS_PARAM_TIME, offsetof(config, per_priority_ns), 0, 3.6e12, 0, 0, NULL,
-     "the same times the request's priority"},
+     "the same times the request's priority", NULL},
 };
 
 static int64_t rank(const void *cfg, const ds_req_view *r) {

@@ -6,8 +6,9 @@
  * Whole prompts run in the same iteration as the decodes of others. A reservation is held until the request finishes, so KV
  * cannot run out and nobody is ever preempted; pressure shows as queueing.
  * Source: Yu et al., Orca (OSDI 2022), Algorithm 1 and sections 3 and 4; one worker (no pipeline of batches in flight).
- * `reservation` selects the baseline: cap is the paper's own (max_tokens of each request), max-model-len is Orca (Max) of
- * Kwon et al. (SOSP 2023) and what sarathi-serve's orca_scheduler.py reserves. */
+ * `reservation` selects the baseline: cap is the paper's own (max_tokens of each request); the others are those of Kwon et
+ * al. (SOSP 2023): max-model-len is Orca (Max), which sarathi-serve's orca_scheduler.py reserves, too; pow2 is Orca (Pow2),
+ * room for the true output rounded up to a power of two; oracle is Orca (Oracle), room for the true output alone. */
 #include "engine/sched.h"
 
 #include "base/num.h"
@@ -16,19 +17,22 @@ typedef struct config {
   int64_t max_batch_size, kv_slots, reservation;
 } config;
 
-enum { RESERVE_CAP, RESERVE_MODEL_LEN };
-static const char *const reservations[] = {"cap", "max-model-len", NULL};
+enum { RESERVE_CAP, RESERVE_MODEL_LEN, RESERVE_POW2, RESERVE_ORACLE };
+static const char *const reservations[] = {"cap", "max-model-len", "pow2", "oracle", NULL};
 
 static const ds_param params[] = {
     {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 256, 256, NULL,
-     "most requests in one iteration"},
+     "most requests in one iteration", "requests"},
     {"kv_slots", DS_PARAM_INT, offsetof(config, kv_slots), 0, 1e12, 0, 0, NULL,
-     "tokens of KV that may be reserved in all; 0: as many as the KV blocks hold"},
+     "tokens of KV that may be reserved in all; 0: as many as the KV blocks hold", "tokens"},
     {"reservation", DS_PARAM_CHOICE, offsetof(config, reservation), 0, 0, RESERVE_CAP, RESERVE_CAP, reservations,
-     "what a request reserves: its prompt and output cap, or max_model_len of the pool"},
+     "what a request reserves: its prompt and output cap; max_model_len of the pool; its prompt and its true output, rounded up to "
+     "a power of two, or as it is",
+     NULL},
 };
 
 typedef struct state {
+  const config *config;
   int64_t max_model_len;
   int64_t reserved_tokens; /* by those in the batch */
 } state;
@@ -36,6 +40,7 @@ typedef struct state {
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
   state *s = st;
   const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
+  s->config = c;
   if (c->reservation == RESERVE_MODEL_LEN) {
     s->max_model_len = run->pool.max_model_len;
     if (s->max_model_len == 0) {
@@ -45,22 +50,32 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   return DS_OK;
 }
 
+/* KV tokens that a request of this length reserves; output: the true one. */
+static int64_t reserved(const config *c, int64_t max_model_len, int64_t prompt, int64_t cap, int64_t output) {
+  if (c->reservation == RESERVE_MODEL_LEN) return max_model_len;
+  if (c->reservation == RESERVE_CAP) return prompt + cap;
+  if (c->reservation == RESERVE_ORACLE) return prompt + output;
+  int64_t power = 1;
+  while (power < output) power *= 2;
+  return prompt + power;
+}
+
 static int64_t whole(const state *s, const ds_req_view *r) {
-  return s->max_model_len > 0 ? s->max_model_len : (int64_t)r->prompt_tokens + r->max_tokens;
+  return reserved(s->config, s->max_model_len, r->prompt_tokens, r->max_tokens, r->true_output);
 }
 
 static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
                          uint32_t max_tokens, ds_error *err) {
   const config *c = cfg;
   uint32_t cap = max_tokens > output ? max_tokens : output;
-  int64_t tokens = c->reservation == RESERVE_MODEL_LEN ? pool->max_model_len : (int64_t)prompt + cap;
+  int64_t tokens = reserved(c, pool->max_model_len, prompt, cap, output);
   int64_t blocks = ds_div_up(tokens, pool->kv_block_tokens);
   bool slots = c->kv_slots > 0 && tokens > c->kv_slots;
   if (!slots && (pool->kv_blocks == DS_KV_UNLIMITED || blocks <= total_blocks)) return DS_OK;
   ds_error_begin(err, DS_E_INPUT, "orca reserves ");
   ds_error_int(err, slots ? tokens : blocks);
-  ds_error_text(err, slots ? " tokens of KV for a request (prompt and output cap), more than kv_slots "
-                           : " KV blocks for a request (prompt and output cap), more than the whole pool of ");
+  ds_error_text(err, slots ? " tokens of KV for a request (reservation), more than kv_slots "
+                           : " KV blocks for a request (reservation), more than the whole pool of ");
   ds_error_int(err, slots ? c->kv_slots : total_blocks);
   return DS_E_INPUT;
 }
@@ -92,18 +107,27 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   return DS_OK;
 }
 
+static bool knows(const void *cfg) { return ((const config *)cfg)->reservation >= RESERVE_POW2; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
+
+static const char *const versions[] = {
+    "reservation: cap is the rule of the OSDI 2022 paper; max-model-len, pow2 and oracle are Orca (Max), (Pow2) and (Oracle) of the "
+    "vLLM paper, SOSP 2023, the first also of sarathi-serve's orca_scheduler.py",
+    NULL,
+};
 
 extern const ds_sched_ops ds_sched_orca;
 const ds_sched_ops ds_sched_orca = {
     .name = "orca",
     .summary = "Orca: iteration-level batching, first come first served, KV reserved for the whole sequence",
     .reference = "Yu et al., Orca: A Distributed Serving System for Transformer-Based Generative Models (OSDI 2022)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .state_bytes = sizeof(state),
     .reserves = true,
+    .knows = knows,
     .init = init,
     .accepts = accepts,
     .plan = plan,

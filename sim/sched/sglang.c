@@ -7,9 +7,15 @@
  * A prompt longer than the chunk size runs in chunks, one such request at a time, and with enable_mixed_chunk the
  * decodes ride along. When a decode iteration does not fit, requests with the fewest outputs (of equals the longest
  * prompt) give their KV back and go to the end of the queue.
- * Source: sgl-project/sglang managers/scheduler.py, schedule_policy.py (PrefillAdder) and schedule_batch.py
- * (retract_decode), read in commits of 2025 and 2026. The page is kv_block_tokens. Memory that a radix tree could
- * evict counts as free. Retraction stops as soon as the rest fits (2026; earlier versions free 20 steps ahead).
+ *
+ * The queue is served first come first served; or longest cached prefix first (lpm), where of requests that find little
+ * but begin alike all but one go last, so that the one warms the cache for them; or depth first along the cached branches,
+ * the most wanted first, of branches wanted alike the one that was asked for first (dfs-weight). What a prompt computes
+ * is found by others once its batch is over. The page is kv_block_tokens, also for what waiting requests have in common.
+ *
+ * Source: sgl-project/sglang managers/scheduler.py, schedule_policy.py (SchedulePolicy, PrefillAdder) and
+ * schedule_batch.py (retract_decode), read in commits of 2025 and 2026. Memory that a radix tree could evict counts as
+ * free. Retraction stops as soon as the rest fits (2026; earlier versions free 20 steps ahead).
  * Overlap of batches: engine/overlap.c. */
 #include "engine/sched.h"
 
@@ -17,11 +23,13 @@
 
 #define CLIP_NEW_TOKENS 4096   /* no request is expected to write more */
 #define LPM_QUEUE_MAX   128    /* a longer queue is served first come first served */
+#define ORDER_MAX       256    /* of a longer queue dfs-weight orders the first ones */
 #define RETRACT_STEPS   20
 #define UNLIMITED       INT64_MAX
 
 typedef struct config {
   int64_t max_running_requests, max_prefill_tokens, chunked_prefill_size, schedule_policy;
+  int64_t in_batch_check, in_batch_deprioritize;
   double schedule_conservativeness, init_new_token_ratio, min_new_token_ratio, new_token_ratio_decay;
   bool enable_mixed_chunk, overlap;
 } config;
@@ -31,25 +39,29 @@ static const char *const policies[] = {"fcfs", "lpm", "dfs-weight", "lof", NULL}
 
 static const ds_param params[] = {
     {"max_running_requests", DS_PARAM_INT, offsetof(config, max_running_requests), 1, 1 << 20, 2048, 2048, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
     {"max_prefill_tokens", DS_PARAM_INT, offsetof(config, max_prefill_tokens), 1, 1 << 24, 16384, 16384, NULL,
-     "prompt tokens of one batch; without chunks its first prompt may be longer"},
+     "prompt tokens of one batch; without chunks its first prompt may be longer", "tokens"},
     {"chunked_prefill_size", DS_PARAM_INT, offsetof(config, chunked_prefill_size), -1, 1 << 24, 2048, 8192, NULL,
-     "prompt tokens of one batch, longer prompts are split; -1: never split"},
+     "prompt tokens of one batch, longer prompts are split; -1: never split", "tokens"},
     {"enable_mixed_chunk", DS_PARAM_BOOL, offsetof(config, enable_mixed_chunk), 0, 0, 0, 0, NULL,
-     "running requests decode along with a batch of prompts"},
+     "running requests decode along with a batch of prompts", NULL},
     {"schedule_policy", DS_PARAM_CHOICE, offsetof(config, schedule_policy), 0, 0, FCFS, FCFS, policies,
-     "order of the queue: first come, longest cached prefix, cached branches first, longest output cap"},
+     "order of the queue: first come, longest cached prefix, cached branches first, longest output cap", NULL},
+    {"in_batch_prefix_caching_check_threshold", DS_PARAM_INT, offsetof(config, in_batch_check), -1, 1 << 24, 32, 32, NULL,
+     "lpm: a request with no more cached tokens than this goes last when another that waits begins alike; -1: never", "tokens"},
+    {"in_batch_prefix_caching_deprioritize_threshold", DS_PARAM_INT, offsetof(config, in_batch_deprioritize), 1, 1 << 24, 32,
+     32, NULL, "lpm: so many tokens alike, at least", "tokens"},
     {"schedule_conservativeness", DS_PARAM_FRAC, offsetof(config, schedule_conservativeness), 0, 10, 1, 1, NULL,
-     "scales the default of init_new_token_ratio"},
+     "scales the default of init_new_token_ratio", NULL},
     {"init_new_token_ratio", DS_PARAM_FRAC, offsetof(config, init_new_token_ratio), 0, 1, 0, 0, NULL,
-     "share of their caps that running requests are expected to write, at first; 0: 0.7 x conservativeness"},
+     "share of their caps that running requests are expected to write, at first; 0: 0.7 x conservativeness", NULL},
     {"min_new_token_ratio", DS_PARAM_FRAC, offsetof(config, min_new_token_ratio), 0, 1, 0, 0, NULL,
-     "the least it falls to; 0: 0.14 x init_new_token_ratio"},
+     "the least it falls to; 0: 0.14 x init_new_token_ratio", NULL},
     {"new_token_ratio_decay", DS_PARAM_FRAC, offsetof(config, new_token_ratio_decay), 0, 1, 0, 0, NULL,
-     "what it falls by in a decode iteration; 0: from first to least in 600"},
+     "what it falls by in a decode iteration; 0: from first to least in 600", NULL},
     {"overlap", DS_PARAM_BOOL, offsetof(config, overlap), 0, 0, 0, 0, NULL,
-     "plan a batch while the one before runs: hides host time, sees an end one iteration late"},
+     "plan a batch while the one before runs: hides host time, sees an end one iteration late", NULL},
 };
 
 typedef struct state {
@@ -62,8 +74,8 @@ typedef struct state {
   bool was_full_of_kv;
   bool chunking;
   uint32_t chunked;           /* the request whose prompt is in chunks, when chunking */
-  uint32_t order[LPM_QUEUE_MAX];
-  uint32_t hits[LPM_QUEUE_MAX];
+  uint32_t order[ORDER_MAX], hits[ORDER_MAX];    /* of the queue: slots, and their cached tokens */
+  uint32_t spare[ORDER_MAX], spare_hits[ORDER_MAX], group[ORDER_MAX], size[ORDER_MAX];
 } state;
 
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
@@ -150,7 +162,8 @@ static int64_t decode_need(const state *s, const ds_sched_view *v) {
 /* ---- order of the queue ---- */
 
 typedef struct walk { /* through the queue, in the order of the policy */
-  uint32_t slot, at, n, pass;
+  uint32_t slot, at, n;
+  uint32_t rest; /* of the queue, behind the n that are in order */
   int64_t cap; /* of the last one, for longest output first */
   uint64_t index;
 } walk;
@@ -161,9 +174,27 @@ static uint32_t hit_of(const ds_sched_view *v, uint32_t slot, const ds_plan *out
   return v->prefix_cache ? v->cached_hit(v->engine, slot, out, new_blocks, held) : 0;
 }
 
-static void sort_by_prefix(state *s, const ds_sched_view *v, const ds_plan *out, walk *w) {
+/* Does it begin like one of those n? */
+static bool begins_alike(const ds_sched_view *v, uint32_t slot, const uint32_t *seen, uint32_t n, int64_t tokens) {
+  uint32_t i = 0;
+  while (i < n && v->common_tokens(v->engine, slot, seen[i]) < tokens) i++;
+  return i < n;
+}
+
+/* Longest prefix match. Of those that find little, but begin alike, one goes first and warms the cache for the others,
+ * which go last. */
+static void sort_by_prefix(state *s, const config *c, const ds_sched_view *v, const ds_plan *out, walk *w) {
+  uint32_t n_seen = 0, n_late = 0, *seen = s->spare, *late = s->group;
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
-    uint32_t held, hit = hit_of(v, slot, out, 0, &held), i = w->n++;
+    uint32_t held, hit = hit_of(v, slot, out, 0, &held), i = w->n;
+    if ((int64_t)hit <= c->in_batch_check) {
+      if (begins_alike(v, slot, seen, n_seen, c->in_batch_deprioritize)) {
+        late[n_late++] = slot;
+        continue;
+      }
+      seen[n_seen++] = slot;
+    }
+    w->n++;
     for (; i > 0 && s->hits[i - 1] < hit; i--) {
       s->order[i] = s->order[i - 1];
       s->hits[i] = s->hits[i - 1];
@@ -171,6 +202,75 @@ static void sort_by_prefix(state *s, const ds_sched_view *v, const ds_plan *out,
     s->order[i] = slot;
     s->hits[i] = hit;
   }
+  for (uint32_t i = 0; i < n_late; i++) s->order[w->n++] = late[i];
+}
+
+/* How far two of the queue go along the same branch of what is cached. */
+static uint32_t branch_of(const state *s, const ds_sched_view *v, uint32_t i, uint32_t k) {
+  uint32_t common = v->common_tokens(v->engine, s->order[i], s->order[k]);
+  if (common > s->hits[i]) common = s->hits[i];
+  return common < s->hits[k] ? common : s->hits[k];
+}
+
+/* Those of order[from..to) that go beyond depth together get the same group; of the others the group is n_groups. */
+static uint32_t group_branches(state *s, const ds_sched_view *v, uint32_t from, uint32_t to, uint32_t depth) {
+  uint32_t n = 0, *first = s->spare;
+  for (uint32_t i = from; i < to; i++) {
+    uint32_t g = 0;
+    if (s->hits[i] <= depth) {
+      s->group[i] = UINT32_MAX;
+      continue;
+    }
+    while (g < n && branch_of(s, v, i, first[g]) <= depth) g++;
+    if (g == n) {
+      first[n] = i;
+      s->size[n++] = 0;
+    }
+    s->group[i] = g;
+    s->size[g]++;
+  }
+  return n;
+}
+
+/* Depth first, branches with more waiting requests first, and who ends at a fork behind its branches. */
+static void arrange(state *s, const ds_sched_view *v, uint32_t from, uint32_t to, uint32_t depth) {
+  uint32_t n_groups = group_branches(s, v, from, to, depth), at = 0;
+  for (uint32_t k = 0; k <= n_groups; k++) {
+    uint32_t best = UINT32_MAX; /* at last: those of no branch */
+    for (uint32_t g = 0; g < n_groups; g++) {
+      if (s->size[g] > 0 && (best == UINT32_MAX || s->size[g] > s->size[best])) best = g;
+    }
+    for (uint32_t i = from; i < to; i++) {
+      if (s->group[i] != best) continue;
+      s->spare[at] = s->order[i];
+      s->spare_hits[at++] = s->hits[i];
+    }
+    if (best != UINT32_MAX) s->size[best] = 0;
+  }
+  for (uint32_t i = 0; i < at; i++) {
+    s->order[from + i] = s->spare[i];
+    s->hits[from + i] = s->spare_hits[i];
+  }
+  while (from < to && s->hits[from] > depth) { /* branch by branch */
+    uint32_t end = from + 1, fork = s->hits[from];
+    for (; end < to && s->hits[end] > depth; end++) {
+      uint32_t common = branch_of(s, v, from, end);
+      if (common <= depth) break;
+      if (common < fork) fork = common;
+    }
+    if (end - from > 1) arrange(s, v, from, end, fork);
+    from = end;
+  }
+}
+
+static void sort_by_branch(state *s, const ds_sched_view *v, const ds_plan *out, walk *w) {
+  uint32_t slot = v->queue_head, held;
+  for (; slot != DS_SLOT_NONE && w->n < ORDER_MAX; slot = v->req[slot].next, w->n++) {
+    s->order[w->n] = slot;
+    s->hits[w->n] = hit_of(v, slot, out, 0, &held);
+  }
+  w->rest = slot;
+  arrange(s, v, 0, w->n, 0);
 }
 
 /* The longest cap that comes after the last one; equals in order of the queue. */
@@ -191,20 +291,13 @@ static uint32_t next_longest(const ds_sched_view *v, walk *w) {
   return best;
 }
 
-static uint32_t step(const state *s, const config *c, const ds_sched_view *v, const ds_plan *out, walk *w, uint32_t from) {
+static uint32_t step(const state *s, const config *c, const ds_sched_view *v, walk *w, uint32_t from) {
   if (c->schedule_policy == LOF) return next_longest(v, w);
-  if (c->schedule_policy == LPM && w->n > 0) return w->at < w->n ? s->order[w->at++] : DS_SLOT_NONE;
-  if (c->schedule_policy != DFS_WEIGHT) return from == DS_SLOT_NONE ? v->queue_head : v->req[from].next;
-  /* Prompts that share with nobody: each cached branch has one request, and those at the root come last. */
-  uint32_t slot = from == DS_SLOT_NONE ? v->queue_head : v->req[from].next;
-  for (;;) {
-    for (; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
-      uint32_t held;
-      if ((hit_of(v, slot, out, 0, &held) > 0) == (w->pass == 0)) return slot;
-    }
-    if (w->pass++ > 0) return DS_SLOT_NONE;
-    slot = v->queue_head;
-  }
+  if (w->n == 0) return from == DS_SLOT_NONE ? v->queue_head : v->req[from].next;
+  if (w->at < w->n) return s->order[w->at++];
+  uint32_t slot = w->rest;
+  if (slot != DS_SLOT_NONE) w->rest = v->req[slot].next;
+  return slot;
 }
 
 /* ---- a batch of prompts ---- */
@@ -321,11 +414,13 @@ static bool prefill(state *s, const config *c, const ds_sched_view *v, ds_plan *
   if (mixed_blocks > v->free_blocks) return false;
   budget b = budget_of(s, c, v, mixed, mixed_blocks);
   if (chunk && !continue_chunked(s, v, out, &b)) return false;
-  walk w = {.slot = DS_SLOT_NONE, .cap = INT64_MAX};
-  if (c->schedule_policy == LPM && v->n_queue <= LPM_QUEUE_MAX) sort_by_prefix(s, v, out, &w);
+  walk w = {.slot = DS_SLOT_NONE, .rest = DS_SLOT_NONE, .cap = INT64_MAX};
+  bool cached = v->prefix_cache; /* else both are first come first served */
+  if (cached && c->schedule_policy == LPM && v->n_queue <= LPM_QUEUE_MAX) sort_by_prefix(s, c, v, out, &w);
+  if (cached && c->schedule_policy == DFS_WEIGHT) sort_by_branch(s, v, out, &w);
   int64_t taken = b.blocks == UNLIMITED ? 0 : v->free_blocks - b.blocks; /* by decodes and by the chunk */
   for (uint32_t slot = DS_SLOT_NONE; v->n_queue > 0;) {
-    slot = step(s, c, v, out, &w, slot);
+    slot = step(s, c, v, &w, slot);
     if (slot == DS_SLOT_NONE) break;
     if (running + b.admitted >= c->max_running_requests) {
       s->full = true;
@@ -357,7 +452,8 @@ static bool chosen(const ds_plan *out, uint32_t slot) {
 
 static void retract(state *s, const ds_sched_view *v, ds_plan *out, int64_t need) {
   int64_t left = (int64_t)v->n_running - s->chunking, free = v->free_blocks;
-  while (need > free && left > 1) {
+  int64_t stay = v->n_held > 0 ? 0 : 1; /* one alone always fits, but not beside rows that ended unseen */
+  while (need > free && left > stay) {
     uint32_t victim = DS_SLOT_NONE;
     for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
       if (is_chunked(s, slot) || chosen(out, slot)) continue;
@@ -370,7 +466,7 @@ static void retract(state *s, const ds_sched_view *v, ds_plan *out, int64_t need
     out->preempt[out->n_preempt++] = victim;
     left--;
   }
-  if (need > free && s->chunking) { /* one request alone always fits, but not beside a prompt half done */
+  if (need > free && s->chunking) { /* nor beside a prompt half done */
     out->preempt[out->n_preempt++] = s->chunked;
     s->chunking = false;
   }
@@ -380,7 +476,7 @@ static void retract(state *s, const ds_sched_view *v, ds_plan *out, int64_t need
     written += (double)ds_view_emitted(v, slot) + RETRACT_STEPS;
     caps += (double)cap_of(v, slot);
   }
-  double ratio = written / (caps + 1);
+  double ratio = left > 0 ? written / (caps + 1) : s->ratio;
   s->ratio = ratio < 1 ? ratio : 1;
   s->falls = 0;
   s->full = false;
@@ -432,11 +528,19 @@ static int64_t max_batch_tokens(const void *cfg) {
   return c->chunked_prefill_size > 0 ? c->chunked_prefill_size : 0; /* a first prompt may be of any length */
 }
 
+static const char *const versions[] = {
+    "schedule_policy: fcfs is the default of recent versions, lpm of those before",
+    "overlap: true is SGLang unless it is started with disable_overlap_schedule",
+    "chunked_prefill_size: 2048 and 8192 are the defaults by memory; -1 is chunking off",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_sglang;
 const ds_sched_ops ds_sched_sglang = {
     .name = "sglang",
     .summary = "SGLang: prompts before decodes, admission by a new-token ratio, retraction",
     .reference = "sgl-project/sglang managers/scheduler.py, schedule_policy.py (2025-2026)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
@@ -447,6 +551,7 @@ const ds_sched_ops ds_sched_sglang = {
     .plan = plan,
     .overlaps = overlaps,
     .speculates = true,
+    .caches_at_end = true,
     .on_finish = on_finish,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,

@@ -11,7 +11,7 @@ typedef struct config {
 
 static const ds_param params[] = {
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 256, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
 };
 
 static int64_t rank(const void *cfg, const ds_req_view *r) {

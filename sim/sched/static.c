@@ -18,16 +18,16 @@ enum { EMIT_STREAM, EMIT_BATCH_END };
 static const char *const emit_choices[] = {"stream", "batch-end", NULL};
 
 static const ds_param params[] = {
-    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch"},
+    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch", "requests"},
     {"hold_finished_slots", DS_PARAM_BOOL, offsetof(config, hold_finished_slots), 0, 0, 1, 1, NULL,
-     "rows that are finished go on costing until the batch ends (FasterTransformer); false: dropped from compute"},
-    {"pad", DS_PARAM_BOOL, offsetof(config, pad), 0, 0, 0, 0, NULL, "every prompt is padded to the longest of its batch"},
+     "rows that are finished go on costing until the batch ends (FasterTransformer); false: dropped from compute", NULL},
+    {"pad", DS_PARAM_BOOL, offsetof(config, pad), 0, 0, 0, 0, NULL, "every prompt is padded to the longest of its batch", NULL},
     {"emit", DS_PARAM_CHOICE, offsetof(config, emit), 0, 0, EMIT_STREAM, EMIT_STREAM, emit_choices,
-     "tokens become visible one by one, or all when the batch ends"},
+     "tokens become visible one by one, or all when the batch ends", NULL},
     {"max_queue_delay", DS_PARAM_TIME, offsetof(config, max_queue_delay_ns), 0, 3.6e12, 0, 0, NULL,
-     "how long the oldest request may wait for a better batch"},
+     "how long the oldest request may wait for a better batch", NULL},
     {"preferred_batch_sizes", DS_PARAM_INTS, offsetof(config, preferred_batch_sizes), 1, 1 << 20, 0, 0, NULL,
-     "sizes worth dispatching before the delay is over"},
+     "sizes worth dispatching before the delay is over", "requests"},
 };
 
 /* KV tokens of one row, from start to end. */
@@ -124,11 +124,17 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
 
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
 
+static const char *const versions[] = {
+    "hold_finished_slots: true is FasterTransformer's generation loop; false is sarathi-serve's faster_transformer_scheduler.py",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_static;
 const ds_sched_ops ds_sched_static = {
     .name = "static",
     .summary = "request-level static batching: a batch runs until its last row is finished",
     .reference = "NVIDIA/FasterTransformer ParallelGpt.cc; triton-inference-server/core dynamic_batch_scheduler.cc",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),

@@ -18,15 +18,15 @@ typedef struct config {
 
 static const ds_param params[] = {
     {"max_batch_prefill_tokens", DS_PARAM_INT, offsetof(config, max_batch_prefill_tokens), 1, 1 << 24, 4096, 4096, NULL,
-     "prompt tokens of one batch of new requests"},
+     "prompt tokens of one batch of new requests", "tokens"},
     {"max_batch_total_tokens", DS_PARAM_INT, offsetof(config, max_batch_total_tokens), 0, 1 << 30, 0, 0, NULL,
-     "prompts and output caps of everybody running; 0: what the KV cache holds"},
+     "prompts and output caps of everybody running; 0: what the KV cache holds", "tokens"},
     {"waiting_served_ratio", DS_PARAM_FRAC, offsetof(config, waiting_served_ratio), 0, 1000, 0.3, 0.3, NULL,
-     "new requests that are worth a stop, as a share of the running ones"},
+     "new requests that are worth a stop, as a share of the running ones", NULL},
     {"max_waiting_tokens", DS_PARAM_INT, offsetof(config, max_waiting_tokens), 0, 1 << 24, 20, 20, NULL,
-     "iterations after which any number of new requests is worth it"},
+     "iterations after which any number of new requests is worth it", "iterations"},
     {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 0, 1 << 20, 0, 0, NULL,
-     "most requests running at once; 0: no limit"},
+     "most requests running at once; 0: no limit", "requests"},
 };
 
 typedef struct state {

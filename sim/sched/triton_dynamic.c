@@ -6,8 +6,13 @@
  * If such a size is there and the oldest request has not waited for max_queue_delay, exactly that many go; if the queue holds
  * more than fit, or the largest preferred size, or the oldest is late, all that fit go; else it sets a timer. With a delay of
  * 0 the oldest is always late, so preferred sizes have no effect then (the code's behaviour; the documentation suggests
- * otherwise). No preferred size: max_batch_size counts as the one. One model instance, one priority level.
- * Source: triton-inference-server/core dynamic_batch_scheduler.cc (GetDynamicBatch); server docs/user_guide/batcher.md.
+ * otherwise). No preferred size: max_batch_size counts as the one.
+ * With priority_levels the queue is walked level by level, 1 first; a request whose priority is none of them has the
+ * default level. Within a level first come first served, but who has waited longer than default_timeout stands behind those
+ * who have not (timeout_action DELAY). One model instance, one queue policy for all levels. Not modelled: requests that are
+ * turned away (max_queue_size, timeout_action REJECT). preserve_ordering changes nothing: one instance answers in order.
+ * Source: triton-inference-server/core dynamic_batch_scheduler.cc (GetDynamicBatch), scheduler_utils.cc (PriorityQueue),
+ * infer_request.cc (SetPriority); server docs/user_guide/batcher.md.
  * The backend takes KV for prompt and output cap of each row at the start, so KV cannot run out; what rows do after their
  * last token, and when answers become visible, are options of it. */
 #include "engine/sched.h"
@@ -15,7 +20,7 @@
 #include "base/num.h"
 
 typedef struct config {
-  int64_t max_batch_size, max_queue_delay_ns, emit;
+  int64_t max_batch_size, max_queue_delay_ns, emit, priority_levels, default_priority_level, default_timeout_ns;
   ds_int_list preferred_batch_sizes;
   bool hold_finished_slots;
 } config;
@@ -24,20 +29,29 @@ enum { EMIT_STREAM, EMIT_BATCH_END };
 static const char *const emit_choices[] = {"stream", "batch-end", NULL};
 
 static const ds_param params[] = {
-    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch"},
+    {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 8, 8, NULL, "most requests in one batch", "requests"},
     {"preferred_batch_sizes", DS_PARAM_INTS, offsetof(config, preferred_batch_sizes), 1, 1 << 20, 0, 0, NULL,
-     "sizes worth sending before the delay is over; none: max_batch_size"},
+     "sizes worth sending before the delay is over; none: max_batch_size", "requests"},
     {"max_queue_delay", DS_PARAM_TIME, offsetof(config, max_queue_delay_ns), 0, 3.6e12, 0, 0, NULL,
-     "how long the oldest request may wait for a preferred size"},
+     "how long the oldest request may wait for a preferred size", NULL},
+    {"priority_levels", DS_PARAM_INT, offsetof(config, priority_levels), 0, 1 << 20, 0, 0, NULL,
+     "levels, 1 the most important; 0: none, priorities are not looked at", "levels"},
+    {"default_priority_level", DS_PARAM_INT, offsetof(config, default_priority_level), 1, 1 << 20, 1, 1, NULL,
+     "level of a request whose priority is none of 1 to priority_levels", "level"},
+    {"default_timeout", DS_PARAM_TIME, offsetof(config, default_timeout_ns), 0, 3.6e12, 0, 0, NULL,
+     "who has waited longer goes behind those of the same level who have not (timeout_action DELAY); 0: never", NULL},
     {"hold_finished_slots", DS_PARAM_BOOL, offsetof(config, hold_finished_slots), 0, 0, 0, 0, NULL,
-     "rows that are finished go on costing until the batch ends; false: dropped from compute"},
+     "rows that are finished go on costing until the batch ends; false: dropped from compute", NULL},
     {"emit", DS_PARAM_CHOICE, offsetof(config, emit), 0, 0, EMIT_BATCH_END, EMIT_BATCH_END, emit_choices,
-     "tokens become visible one by one (decoupled model), or all with the response when the batch ends"},
+     "tokens become visible one by one (decoupled model), or all with the response when the batch ends", NULL},
 };
 
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
   (void)st;
   const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
+  if (c->priority_levels > 0 && c->default_priority_level > c->priority_levels) {
+    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.default_priority_level: is above priority_levels");
+  }
   for (int64_t i = 0; i < c->preferred_batch_sizes.n; i++) {
     if (c->preferred_batch_sizes.v[i] <= c->max_batch_size) continue;
     ds_error_begin(err, DS_E_INPUT, "scheduler_options.preferred_batch_sizes: ");
@@ -79,11 +93,44 @@ static int64_t largest_preferred(const config *c) {
   return most;
 }
 
-/* How many of the queue's first requests go now; 0: none before the timer. */
-static int64_t decide(const config *c, const ds_sched_view *v) {
-  int64_t pending = 0, best = 0, blocks = v->free_blocks;
+static int64_t level_of(const config *c, const ds_req_view *r) {
+  if (c->priority_levels == 0) return 0;
+  return r->priority >= 1 && r->priority <= c->priority_levels ? r->priority : c->default_priority_level;
+}
+
+/* The queue, which the engine keeps by level and arrival, in the order in which the batcher walks it. */
+typedef struct walk {
+  uint32_t first, at; /* of the level; where to look on */
+  bool expired;
+} walk;
+
+static bool expired(const config *c, const ds_sched_view *v, const ds_req_view *r) {
+  return c->default_timeout_ns > 0 && v->now_ns - r->arrival_ns > c->default_timeout_ns;
+}
+
+static uint32_t next(const config *c, const ds_sched_view *v, walk *w) {
+  while (w->first != DS_SLOT_NONE) {
+    int64_t level = level_of(c, &v->req[w->first]);
+    uint32_t slot = w->at;
+    for (; slot != DS_SLOT_NONE && level_of(c, &v->req[slot]) == level; slot = v->req[slot].next) {
+      if (expired(c, v, &v->req[slot]) != w->expired) continue;
+      w->at = v->req[slot].next;
+      return slot;
+    }
+    bool over = w->expired || c->default_timeout_ns == 0;
+    if (over) w->first = slot;
+    w->at = w->first;
+    w->expired = !over;
+  }
+  return DS_SLOT_NONE;
+}
+
+/* How many of the first requests go now; 0: none before *wake_ns. */
+static int64_t decide(const config *c, const ds_sched_view *v, int64_t *wake_ns) {
+  int64_t pending = 0, best = 0, blocks = v->free_blocks, oldest_ns = INT64_MAX;
   bool send_now = false;
-  for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+  walk w = {v->queue_head, v->queue_head, false};
+  for (uint32_t slot = next(c, v, &w); slot != DS_SLOT_NONE; slot = next(c, v, &w)) {
     int64_t need = ds_div_up(row_tokens(&v->req[slot]), v->block_tokens);
     if (pending == c->max_batch_size || need > blocks) {
       send_now = true;
@@ -91,9 +138,11 @@ static int64_t decide(const config *c, const ds_sched_view *v) {
     }
     blocks -= need;
     pending++;
+    if (v->req[slot].arrival_ns < oldest_ns) oldest_ns = v->req[slot].arrival_ns;
     if (preferred(c, pending)) best = pending;
   }
-  bool late = v->now_ns - v->req[v->queue_head].arrival_ns >= c->max_queue_delay_ns;
+  bool late = v->now_ns - oldest_ns >= c->max_queue_delay_ns;
+  *wake_ns = oldest_ns + c->max_queue_delay_ns;
   if (best > 0 && !late) return best;
   return send_now || late || pending >= largest_preferred(c) ? pending : 0;
 }
@@ -109,22 +158,32 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
     out->blocked = v->n_queue > 0 ? DS_BLOCKED_OTHER : DS_BLOCKED_NO;
     return DS_OK;
   }
-  int64_t n = decide(c, v);
-  if (n == 0) out->wake_ns = v->req[v->queue_head].arrival_ns + c->max_queue_delay_ns;
-  for (uint32_t slot = v->queue_head; n > 0; slot = v->req[slot].next, n--) {
+  int64_t wake_ns, n = decide(c, v, &wake_ns);
+  if (n == 0) out->wake_ns = wake_ns;
+  walk w = {v->queue_head, v->queue_head, false};
+  for (; n > 0; n--) {
+    uint32_t slot = next(c, v, &w);
     out->grants[out->n_grants++] = (ds_grant){
         .slot = slot, .tokens = v->req[slot].prompt_tokens, .reserve_tokens = row_tokens(&v->req[slot])};
   }
   return DS_OK;
 }
 
+static int64_t rank(const void *cfg, const ds_req_view *r) { return level_of(cfg, r); }
+static bool ranked(const void *cfg) { return ((const config *)cfg)->priority_levels > 0; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
+
+static const char *const versions[] = {
+    "preferred_batch_sizes: without effect at max_queue_delay 0, as the code of GetDynamicBatch has it; the documentation suggests otherwise",
+    NULL,
+};
 
 extern const ds_sched_ops ds_sched_triton_dynamic;
 const ds_sched_ops ds_sched_triton_dynamic = {
     .name = "triton-dynamic",
     .summary = "Triton's dynamic batcher: preferred sizes and a queue delay, each batch to its end",
     .reference = "triton-inference-server/core dynamic_batch_scheduler.cc (GetDynamicBatch)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
@@ -132,5 +191,7 @@ const ds_sched_ops ds_sched_triton_dynamic = {
     .init = init,
     .accepts = accepts,
     .plan = plan,
+    .rank = rank,
+    .ranked = ranked,
     .max_seqs = max_seqs,
 };

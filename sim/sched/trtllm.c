@@ -6,7 +6,8 @@
  * nothing is in progress; max-utilization looks one iteration ahead, and when a running request does not fit it pauses
  * the one that started last, which begins again later. The micro-batch pass then takes generating requests first, and
  * fills max_num_tokens with prompts: first come first served (a chunk that was cut is a multiple of chunk_unit) or one
- * unit each in turn (equal-progress). KV for a whole prompt is taken with its first chunk.
+ * unit each in turn (equal-progress). KV for a whole prompt is taken with its first chunk. With block reuse a waiting request
+ * whose first new block somebody computes already, or was chosen to, is passed over (not by static): it will find it.
  * Source: NVIDIA/TensorRT-LLM batch_manager/capacityScheduler.cpp, microBatchScheduler.cpp, in snapshots of 2025. */
 #include "engine/sched.h"
 
@@ -24,17 +25,17 @@ static const char *const chunkings[] = {"fcfs", "equal-progress", NULL};
 
 static const ds_param params[] = {
     {"capacity_policy", DS_PARAM_CHOICE, offsetof(config, capacity_policy), 0, 0, NO_EVICT, NO_EVICT, capacities,
-     "who may hold KV: room to the end of each, room for the next iteration, or one batch at a time"},
+     "who may hold KV: room to the end of each, room for the next iteration, or one batch at a time", NULL},
     {"max_batch_size", DS_PARAM_INT, offsetof(config, max_batch_size), 1, 1 << 20, 2048, 2048, NULL,
-     "most requests in progress"},
+     "most requests in progress", "requests"},
     {"max_num_tokens", DS_PARAM_INT, offsetof(config, max_num_tokens), 1, 1 << 24, 8192, 8192, NULL,
-     "tokens of one iteration, generation and context together"},
+     "tokens of one iteration, generation and context together", "tokens"},
     {"enable_chunked_context", DS_PARAM_BOOL, offsetof(config, enable_chunked_context), 0, 0, 1, 1, NULL,
-     "split prompts over iterations; false: each must fit whole"},
+     "split prompts over iterations; false: each must fit whole", NULL},
     {"chunk_unit", DS_PARAM_INT, offsetof(config, chunk_unit), 0, 1 << 20, 0, 0, NULL,
-     "a chunk that was cut is a multiple of so many tokens; 0: kv_block_tokens"},
+     "a chunk that was cut is a multiple of so many tokens; 0: kv_block_tokens", "tokens"},
     {"chunking", DS_PARAM_CHOICE, offsetof(config, chunking), 0, 0, FIRST_COME, FIRST_COME, chunkings,
-     "who gets the tokens left for prompts"},
+     "who gets the tokens left for prompts", NULL},
 };
 
 typedef struct state {
@@ -136,6 +137,18 @@ static void take_generating(const ds_sched_view *v, ds_plan *out, room *m) {
   out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
 }
 
+/* Is the first block that this waiting request would have to compute the next one of somebody before it? */
+static bool worth_waiting(const ds_sched_view *v, const ds_plan *out, uint32_t slot, int64_t hit) {
+  for (uint32_t i = 0; i < out->n_grants; i++) {
+    const ds_grant *g = &out->grants[i];
+    const ds_req_view *r = &v->req[g->slot];
+    if (ds_view_decodes(r)) continue;
+    int64_t done = r->phase == DS_PHASE_WAITING ? g->cached_tokens : r->computed / v->block_tokens * v->block_tokens;
+    if (done == hit && (int64_t)v->common_tokens(v->engine, slot, g->slot) > hit) return true;
+  }
+  return false;
+}
+
 /* Candidates for context tokens, with none yet: those that began, then those of the queue that capacity admits. */
 static void add_contexts(const state *s, const config *c, const ds_sched_view *v, ds_plan *out, room *m) {
   for (uint32_t i = 0; i < v->n_prefilling; i++) {
@@ -155,13 +168,17 @@ static void add_contexts(const state *s, const config *c, const ds_sched_view *v
   bool unlimited = v->total_blocks == DS_KV_UNLIMITED;
   int64_t running = v->n_running, promised = s->promised, taken = v->free_blocks - m->blocks; /* by those who generate */
   for (uint32_t slot = v->queue_head; slot != DS_SLOT_NONE; slot = v->req[slot].next) {
+    int64_t known = ds_view_known(v, slot), hit = 0, now = ds_div_up(known, v->block_tokens);
+    uint32_t held = 0; /* cached tokens in blocks that others hold: those cost nothing now */
+    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, taken, &held);
+    if (v->prefix_cache && c->capacity_policy != STATIC_BATCH && worth_waiting(v, out, slot, hit)) {
+      out->blocked = DS_BLOCKED_OTHER;
+      continue;
+    }
     if (running >= c->max_batch_size) {
       out->blocked = DS_BLOCKED_SEQS;
       return;
     }
-    int64_t known = ds_view_known(v, slot), hit = 0, now = ds_div_up(known, v->block_tokens);
-    uint32_t held = 0; /* cached tokens in blocks that others hold: those cost nothing now */
-    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, taken, &held);
     int64_t need = now - held / v->block_tokens;
     int64_t whole = to_completion(s, &v->req[slot]);
     bool fits = c->capacity_policy == MAX_UTILIZATION ? need <= m->blocks : promised + whole <= v->total_blocks;
@@ -249,16 +266,23 @@ static void on_finish(void *st, const ds_req_view *r) {
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
 static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_tokens; }
 
+static const char *const versions[] = {
+    "capacity_policy: guaranteed-no-evict is the engine's default; max-utilization and static are its other two",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_trtllm;
 const ds_sched_ops ds_sched_trtllm = {
     .name = "trtllm",
     .summary = "TensorRT-LLM: capacity first (no eviction, utilization or static), then a micro-batch",
     .reference = "NVIDIA/TensorRT-LLM batch_manager/capacityScheduler.cpp, microBatchScheduler.cpp (2025)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .state_bytes = sizeof(state),
     .engine = "trtllm",
+    .caches_at_end = true,
     .init = init,
     .accepts = accepts,
     .plan = plan,

@@ -22,21 +22,21 @@ static const char *const policies[] = {"fcfs", "priority", NULL};
 
 static const ds_param params[] = {
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 1024, NULL,
-     "most requests running at once"},
+     "most requests running at once", "requests"},
     {"max_num_batched_tokens", DS_PARAM_INT, offsetof(config, max_num_batched_tokens), 1, 1 << 24, 2048, 8192, NULL,
-     "tokens of one iteration, prompt and decode together"},
+     "tokens of one iteration, prompt and decode together", "tokens"},
     {"enable_chunked_prefill", DS_PARAM_BOOL, offsetof(config, enable_chunked_prefill), 0, 0, 1, 1, NULL,
-     "split prompts that exceed the budget over several iterations"},
+     "split prompts that exceed the budget over several iterations", NULL},
     {"long_prefill_token_threshold", DS_PARAM_INT, offsetof(config, long_prefill_token_threshold), 0, 1 << 24, 0, 0, NULL,
-     "most prompt tokens of one request in one iteration; 0: no limit"},
+     "most prompt tokens of one request in one iteration; 0: no limit", "tokens"},
     {"full_sequence_must_fit", DS_PARAM_BOOL, offsetof(config, full_sequence_must_fit), 0, 0, 1, 1, NULL,
-     "admit only when the whole known sequence fits in free KV (late 2026), not just its first chunk"},
+     "admit only when the whole known sequence fits in free KV (late 2026), not just its first chunk", NULL},
     {"watermark_blocks", DS_PARAM_INT, offsetof(config, watermark_blocks), 0, 1 << 30, 0, 0, NULL,
-     "blocks that must stay free when a request is admitted beside others"},
+     "blocks that must stay free when a request is admitted beside others", "blocks"},
     {"scheduling_policy", DS_PARAM_CHOICE, offsetof(config, scheduling_policy), 0, 0, 0, 0, policies,
-     "order of the queue: of arrival, or by the priority of each request (lower first), which also chooses the victim"},
+     "order of the queue: of arrival, or by the priority of each request (lower first), which also chooses the victim", NULL},
     {"async_scheduling", DS_PARAM_BOOL, offsetof(config, async_scheduling), 0, 0, 0, 0, NULL,
-     "plan the next iteration while one runs: hides host time, sees an end one iteration late"},
+     "plan the next iteration while one runs: hides host time, sees an end one iteration late", NULL},
 };
 
 static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
@@ -286,11 +286,19 @@ static bool overlaps(const void *cfg) { return ((const config *)cfg)->async_sche
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
 static int64_t max_batch_tokens(const void *cfg) { return ((const config *)cfg)->max_num_batched_tokens; }
 
+static const char *const versions[] = {
+    "full_sequence_must_fit: true is vLLM of late 2026 (scheduler_reserve_full_isl); false the versions before, which tested the first chunk only",
+    "watermark_blocks: 0 is every version unless told otherwise; late-2026 vLLM has a watermark option",
+    "async_scheduling: true is the default of recent vLLM; false that of 2025",
+    NULL,
+};
+
 extern const ds_sched_ops ds_sched_vllm_v1;
 const ds_sched_ops ds_sched_vllm_v1 = {
     .name = "vllm-v1",
     .summary = "vLLM V1: one token budget, running first, chunked prefill, preemption by recompute",
     .reference = "vllm-project/vllm v1/core/sched/scheduler.py (2026)",
+    .versions = versions,
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),

@@ -19,10 +19,10 @@ typedef struct config {
 
 static const ds_param params[] = {
     {"max_num_seqs", DS_PARAM_INT, offsetof(config, max_num_seqs), 1, 1 << 20, 256, 256, NULL,
-     "most requests running at once"},
-    {"input_weight", DS_PARAM_INT, offsetof(config, input_weight), 0, 1 << 20, 1, 1, NULL, "cost of a prompt token"},
+     "most requests running at once", "requests"},
+    {"input_weight", DS_PARAM_INT, offsetof(config, input_weight), 0, 1 << 20, 1, 1, NULL, "cost of a prompt token", "points a token"},
     {"output_weight", DS_PARAM_INT, offsetof(config, output_weight), 0, 1 << 20, 2, 2, NULL,
-     "cost of a token from a decode step"},
+     "cost of a token from a decode step", "points a token"},
 };
 
 typedef struct tenant {

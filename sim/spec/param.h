@@ -29,6 +29,7 @@ typedef struct ds_param {
   double preset_big;          /* default on a big part (70 GiB or more and not an A100), as vLLM has it */
   const char *const *choices; /* NULL-terminated, for DS_PARAM_CHOICE */
   const char *help;
+  const char *unit;           /* of a count: tokens, blocks, requests; NULL for the other types, which name their own */
 } ds_param;
 
 #endif

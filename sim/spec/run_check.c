@@ -331,6 +331,11 @@ static ds_status check_speculation(const check *c) {
   for (int64_t i = 0; s->replay_first == NULL && i < s->tokens; i++)
     if (!finite_at_least(s->acceptance[i], 0) || s->acceptance[i] > 1)
       return pool_fault(c, "speculative.acceptance", "must lie between 0 and 1");
+  if (s->n_streams < 0) return pool_fault(c, "speculative", "counts must not be negative");
+  for (int64_t k = 0; s->stream_acceptance != NULL && k < s->n_streams; k++)
+    for (int64_t i = 0; i < s->tokens; i++)
+      if (!finite_at_least(ds_drafts_chances(s, (uint32_t)k)[i], 0) || ds_drafts_chances(s, (uint32_t)k)[i] > 1)
+        return pool_fault(c, "speculative.acceptance", "must lie between 0 and 1");
   if (c->run->cost_tier != DS_COST_LINEAR && c->run->pool.hw.dataflow.layer_s > 0)
     return pool_fault(c, "speculative", "drafts are not modelled on a part that keeps all weights on chip");
   if (s->method != DS_DRAFT_MODEL || c->run->cost_tier == DS_COST_LINEAR) return DS_OK;

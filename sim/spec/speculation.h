@@ -33,6 +33,10 @@ typedef struct ds_speculation {
   ds_draft_row by_batch[DS_DRAFT_ROWS_MAX];
   int64_t n_by_batch;         /* 0: always `tokens`; a batch outside all rows drafts nothing */
   double acceptance[DS_DRAFTS_MAX]; /* chance that the draft at this position is accepted, once those before it are */
+  /* The same for each of several streams of requests (ds_request.stream), DS_DRAFTS_MAX chances each; NULL: they are all
+   * alike. Borrowed. Counts are kept for each of n_streams, too. */
+  const double *stream_acceptance;
+  int64_t n_streams;
   /* Instead of the chances, what happened: accepted drafts by request and verify step. Borrowed; must outlive the run. */
   const uint64_t *replay_first; /* by index of the request: its first step in replay_accepted; one more entry at the end */
   const uint8_t *replay_accepted;
@@ -41,6 +45,12 @@ typedef struct ds_speculation {
 
 /* Drafts of each request when so many run. */
 int64_t ds_drafts_for(const ds_speculation *p, int64_t running);
+
+/* The chances of a request of this stream, by position. */
+static inline const double *ds_drafts_chances(const ds_speculation *p, uint32_t stream) {
+  bool own = p->stream_acceptance != NULL && (int64_t)stream < p->n_streams;
+  return own ? p->stream_acceptance + (size_t)stream * DS_DRAFTS_MAX : p->acceptance;
+}
 
 /* Tokens that a verify step of g drafts yields on average: one more than the accepted ones. */
 double ds_drafts_expected_tokens(const ds_speculation *p, int64_t g);

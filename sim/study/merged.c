@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/trace_rows.h"
 #include "io/trace_source.h"
 
 #define BATCH 512
@@ -13,6 +14,7 @@ typedef struct stream {
   ds_request batch[BATCH];
   size_t n, at;
   bool ended, chained;
+  uint32_t tenant; /* of the whole stream; 0: as its requests have it */
   uint64_t read;   /* requests handed out */
   uint64_t *place; /* of each in the merged order, when others follow it */
   size_t cap_place;
@@ -101,6 +103,8 @@ static bool merged_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, 
                             .output_tokens = q->output_tokens,
                             .max_tokens = q->max_tokens,
                             .priority = q->priority,
+                            .tenant = s->tenant > 0 ? s->tenant : q->tenant,
+                            .stream = (uint32_t)k,
                             .after = q->after > 0 ? 1 + s->place[q->after - 1] : 0,
                             .think_ns = q->think_ns,
                             .spans = q->spans,
@@ -143,6 +147,7 @@ bool ds_merged_open(const ds_workload *w, uint64_t seed, ds_merged **out, ds_tra
     if (!ds_trace_open(&w->stream[m->n], seed + m->n * 0x9e3779b97f4a7c15u, &s->trace, d))
       return false;
     s->chained = ds_trace_is_closed(s->trace);
+    if (w->stream[m->n].tenant[0] != '\0') s->tenant = ds_tenant_number(w->stream[m->n].tenant);
   }
   ds_workload whole = *w;
   for (size_t k = 0; k < m->n; k++) whole.closed_loop = whole.closed_loop || m->stream[k].chained;

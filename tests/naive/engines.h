@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* SGLang, TensorRT-LLM and Text Generation Inference once more, in the plainest way: one replica, the linear cost, no
- * prefix cache, every request walked at every iteration and nothing kept that can be counted again. Written from the
+/* SGLang, TensorRT-LLM and Text Generation Inference once more, in the plainest way: one replica, the linear cost, every
+ * request walked at every iteration and nothing kept that can be counted again. Prompts that begin alike are only for KV
+ * that never runs out: each family of them is one chain, of which so much is cached as anybody has computed. Written from the
  * description of the engines; shares nothing with the program. */
 #ifndef TESTS_NAIVE_ENGINES_H
 #define TESTS_NAIVE_ENGINES_H
@@ -14,11 +15,15 @@
 enum { N_MAX = 24, N_STEPS = 4096, N_TOKENS = 64 };
 enum n_engine { N_SGLANG, N_TRTLLM, N_TGI };
 enum { N_NO_EVICT, N_MAX_UTIL, N_STATIC };
+enum n_order { N_FCFS, N_LOF, N_LPM, N_DFS };
+enum { N_FAMILIES = 4 };
 
 typedef struct n_request {
   int64_t arrival, p, o, max;
   int64_t out, computed, blocks, granted;
   bool waiting, running, reserved;
+  int family;        /* whose prompts begin alike, if shared > 0 */
+  int64_t shared;    /* so many of its first tokens; at most its prompt */
   int preemptions;
   int64_t at[N_TOKENS]; /* of its tokens */
 } n_request;
@@ -33,7 +38,9 @@ typedef struct n_world {
   int64_t step_ns, prefill_ns, decode_ns, blocks, block_tokens;
   /* SGLang */
   int64_t max_running, max_prefill, chunk /* <= 0: off */;
-  bool mixed, longest_first;
+  bool mixed;
+  enum n_order order;
+  int64_t check, late; /* of prompts that wait and begin alike */
   double ratio0, ratio_min, decay;
   /* TensorRT-LLM */
   int capacity;
@@ -49,6 +56,7 @@ typedef struct n_world {
   int queue[N_MAX], n_queue, run[N_MAX], n_run; /* in order */
   double ratio;
   bool full, was_decode, join;
+  int64_t cached[N_FAMILIES];
   int chunking; /* -1: nobody */
   int64_t waited;
   n_step *s;
@@ -68,6 +76,16 @@ static void n_take_out(int *list, int *n, int who) {
 static void n_hold(n_world *w, n_request *r, int64_t tokens) {
   int64_t more = n_up(tokens, w->block_tokens) - r->blocks;
   if (more > 0) r->blocks += more, w->free -= more;
+}
+
+static int64_t n_common(const n_world *w, const n_request *a, const n_request *b) {
+  if (a->family != b->family) return 0;
+  return n_min(n_min(a->shared, b->shared), n_min(n_known(a), n_known(b))) / w->block_tokens * w->block_tokens;
+}
+
+static int64_t n_hit(const n_world *w, const n_request *r) {
+  int64_t n = n_min(n_min(r->shared, n_known(r) - 1) / w->block_tokens * w->block_tokens, w->cached[r->family]);
+  return r->shared > 0 ? n : 0;
 }
 
 static void n_admit(n_world *w, int who) {
@@ -118,6 +136,44 @@ static int64_t n_future(const n_world *w, const n_request *r) {
   return left < 0 ? 0 : n_min(left, 4096);
 }
 
+/* By a key, largest first, the earlier of equals. */
+static void n_sort(int *order, int n, const int64_t *key) {
+  for (int i = 0; i < n; i++)
+    for (int k = n - 1; k > 0; k--)
+      if (key[order[k]] > key[order[k - 1]]) {
+        int swap = order[k];
+        order[k] = order[k - 1];
+        order[k - 1] = swap;
+      }
+}
+
+static void n_sglang_order(const n_world *w, int *order) {
+  int n = w->n_queue, first[N_FAMILIES];
+  int64_t key[N_MAX] = {0}, wanted[N_FAMILIES] = {0};
+  bool inserted[N_MAX] = {false};
+  for (int i = 0; i < n; i++) order[i] = w->queue[i];
+  if (w->order == N_FCFS) return;
+  for (int i = n - 1; i >= 0; i--)
+    if (n_hit(w, &w->r[order[i]]) > 0) {
+      wanted[w->r[order[i]].family]++;
+      first[w->r[order[i]].family] = i;
+    }
+  for (int i = 0; i < n; i++) {
+    const n_request *r = &w->r[order[i]];
+    int64_t hit = n_hit(w, r);
+    if (w->order == N_LOF) key[order[i]] = n_cap(w, r);
+    if (w->order == N_DFS && hit > 0) key[order[i]] = (wanted[r->family] * 1000 - first[r->family]) * 1000 + hit;
+    if (w->order != N_LPM) continue;
+    key[order[i]] = hit;
+    if (hit > w->check) continue;
+    inserted[i] = true;
+    for (int k = 0; k < i; k++)
+      if (inserted[k] && n_common(w, r, &w->r[order[k]]) >= w->late) inserted[i] = false;
+    if (!inserted[i]) key[order[i]] = -1;
+  }
+  n_sort(order, n, key);
+}
+
 static bool n_sglang_prefill(n_world *w) {
   const int64_t B = w->block_tokens;
   int chunk = w->chunking, order[N_MAX], n_order = w->n_queue, admitted = 0;
@@ -149,21 +205,14 @@ static bool n_sglang_prefill(n_world *w) {
     I -= n_up(n, B) * B;
     if (n == left) w->chunking = -1;
   }
-  for (int i = 0; i < n_order; i++) order[i] = w->queue[i];
-  for (int i = 0; w->longest_first && i < n_order; i++) /* longest cap first, the earlier of equals */
-    for (int k = n_order - 1; k > 0; k--)
-      if (n_cap(w, &w->r[order[k]]) > n_cap(w, &w->r[order[k - 1]])) {
-        int swap = order[k];
-        order[k] = order[k - 1];
-        order[k - 1] = swap;
-      }
+  n_sglang_order(w, order);
   for (int i = 0; i < n_order; i++) {
     n_request *r = &w->r[order[i]];
     if (running + admitted >= w->max_running) {
       w->full = true;
       break;
     }
-    int64_t extend = n_known(r), pages = n_up(extend, B) * B, n = extend;
+    int64_t hit = n_hit(w, r), extend = n_known(r) - hit, pages = n_up(extend, B) * B, n = extend;
     if ((double)(extend + n_future(w, r) + B) >= rem) {
       w->full = true;
       break;
@@ -176,7 +225,8 @@ static bool n_sglang_prefill(n_world *w) {
       break;
     }
     n_admit(w, order[i]);
-    n_hold(w, r, n);
+    r->computed = hit;
+    n_hold(w, r, hit + n);
     room -= n_up(n, B);
     r->granted = n;
     admitted++;
@@ -258,10 +308,17 @@ static void n_trtllm(n_world *w) {
     }
   for (int i = 0; i < w->n_run; i++)
     if (!n_generates(&w->r[w->run[i]])) context[n_context++] = w->run[i];
-  int64_t promised = 0, running = w->n_run;
+  int64_t promised = 0, running = w->n_run, begun = n_context;
   for (int i = 0; i < w->n_run; i++) promised += n_to_end(w, &w->r[w->run[i]]);
   for (int i = 0; i < w->n_queue && !paused && !(w->capacity == N_STATIC && w->n_run > 0); i++) {
-    const n_request *r = &w->r[w->queue[i]];
+    n_request *r = &w->r[w->queue[i]];
+    bool waits = false;
+    r->computed = n_hit(w, r); /* of one that waits: where it would begin */
+    for (int k = 0; w->capacity != N_STATIC && k < n_context; k++) {
+      const n_request *q = &w->r[context[k]];
+      if (q->computed / B * B == r->computed && n_common(w, r, q) > r->computed) waits = true;
+    }
+    if (waits) continue;
     if (running >= w->max_batch) break;
     if (w->capacity == N_MAX_UTIL ? n_up(n_known(r), B) > room : promised + n_to_end(w, r) > w->blocks) break;
     room -= n_up(n_known(r), B);
@@ -294,7 +351,7 @@ static void n_trtllm(n_world *w) {
   for (int i = 0; i < n_context; i++) {
     n_request *r = &w->r[context[i]];
     if (r->granted == 0) continue;
-    if (r->blocks == 0) n_admit(w, context[i]);
+    if (i >= begun) n_admit(w, context[i]);
     n_hold(w, r, n_known(r));
   }
 }
@@ -360,6 +417,10 @@ static void n_end(n_world *w) {
     int64_t missing = n_known(r) - r->computed;
     if (r->granted == 0) continue;
     r->computed += r->granted;
+    if (r->out == 0 || missing > 1) {
+      int64_t now = n_min(r->shared, r->computed) / w->block_tokens * w->block_tokens;
+      if (now > w->cached[r->family]) w->cached[r->family] = now;
+    }
     if (r->granted == missing) {
       r->at[r->out++] = w->now;
       if (r->out == r->o) n_finish(w, order[i]);

@@ -11,7 +11,8 @@
  *
  * --steps writes the lines of the program's --steps. --requests writes a line per request in order
  * of the file, with the time of each of its tokens.
- * Exit status: 0 done, 3 input that it cannot take. */
+ * Exit status: 0 done, 3 input that it cannot take. With NAIVE_LIBRARY it is the function of naive_library.h instead of a
+ * program. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -20,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "naive_library.h"
 
 typedef int64_t i64;
 
@@ -77,14 +80,16 @@ static struct {
   bool hold, pad, batch_end;
   /* requests */
   request *r;
-  i64 n;
+  i64 n, cap;
 } S;
 
 static FILE *steps_file;
+static naive_escape *escape; /* of the library */
 
 __attribute__((format(printf, 1, 2))) static _Noreturn void die(const char *format, ...) {
   va_list ap;
   va_start(ap, format);
+  if (escape) naive_out(escape, 3, format, ap);
   fputs("naive: ", stderr);
   vfprintf(stderr, format, ap);
   fputc('\n', stderr);
@@ -293,11 +298,15 @@ static bool make_room(replica *q, const request *r, i64 tokens, i64 *budget, i64
   return true;
 }
 
-static void grant(replica *q, request *r, i64 n, i64 *budget) {
+static void grant(request *r, i64 n, i64 *budget) {
   r->decoding = r->emitted > 0 && known(r) - r->computed == 1;
-  if (!r->decoding) publish(q, r, (r->computed + n) / S.block_tokens); /* as soon as it is planned */
   r->granted = n;
   *budget -= n;
+}
+
+/* What is planned can be found at once, by those who enter. */
+static void publish_granted(replica *q, request *r) {
+  if (r->granted && !r->decoding) publish(q, r, (r->computed + r->granted) / S.block_tokens);
 }
 
 static void plan_vllm(replica *q, i64 now) {
@@ -309,8 +318,9 @@ static void plan_vllm(replica *q, i64 now) {
     n = least(n, budget);
     if (!make_room(q, r, r->computed + n, &budget, &i)) break;
     grow(q, r, r->computed + n);
-    grant(q, r, n, &budget);
+    grant(r, n, &budget);
   }
+  for (i64 i = 0; i < q->running.n; i++) publish_granted(q, q->running.item[i]);
   while (q->preempted.n == preempted_before && q->waiting.n && budget > 0 &&
          q->running.n < S.max_num_seqs) {
     i64 at = best_waiting(q);
@@ -329,7 +339,8 @@ static void plan_vllm(replica *q, i64 now) {
     grow(q, r, hit + n);
     r->computed = hit;
     if (r->scheduled < 0) r->scheduled = now, r->cached = hit;
-    grant(q, r, n, &budget);
+    grant(r, n, &budget);
+    publish_granted(q, r);
   }
   for (i64 i = 0; i < q->running.n; i++) {
     request *r = q->running.item[i];
@@ -540,9 +551,7 @@ static void simulate(void) {
   free(q);
 }
 
-static void write_requests(const char *path) {
-  FILE *f = fopen(path, "w");
-  if (!f) die("cannot write %s", path);
+static void write_requests(FILE *f) {
   for (i64 i = 0; i < S.n; i++) {
     const request *r = &S.r[i];
     fprintf(f,
@@ -553,29 +562,58 @@ static void write_requests(const char *path) {
     for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token_time[k]);
     fputs("]}\n", f);
   }
-  if (fclose(f)) die("cannot write %s", path);
 }
 
-int main(int argc, char **argv) {
-  const char *scenario = NULL, *steps = NULL, *requests = NULL;
-  for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--steps") && i + 1 < argc)
-      steps = argv[++i];
-    else if (!strcmp(argv[i], "--requests") && i + 1 < argc)
-      requests = argv[++i];
-    else if (!scenario && argv[i][0] != '-')
-      scenario = argv[i];
-    else
-      die("usage: naive SCENARIO [--steps FILE] [--requests FILE]");
-  }
-  if (!scenario) die("usage: naive SCENARIO [--steps FILE] [--requests FILE]");
-  read_scenario(scenario);
-  if (steps && !(steps_file = fopen(steps, "w"))) die("cannot write %s", steps);
-  simulate();
-  if (steps_file && fclose(steps_file)) die("cannot write %s", steps);
-  if (requests) write_requests(requests);
+static void forget(void) {
   for (i64 i = 0; i < S.n; i++) free(S.r[i].id), free(S.r[i].token_time), free(S.r[i].blocks), free(S.r[i].ids),
         free(S.r[i].prefix);
   free(S.r);
+  memset(&S, 0, sizeof S);
+}
+
+#ifdef NAIVE_LIBRARY
+
+int naive_run(char *scenario, FILE *steps, FILE *requests, char *why, size_t n) {
+  naive_escape e = {.why = why, .n = n};
+  escape = &e;
+  steps_file = steps;
+  if (setjmp(e.at) == 0) {
+    read_scenario(scenario, "");
+    simulate();
+    write_requests(requests);
+  }
+  forget();
+  escape = NULL;
+  return e.status;
+}
+
+#else
+
+int main(int argc, char **argv) {
+  const char *scenario = NULL;
+  FILE *requests = NULL;
+  for (int i = 1; i < argc; i++) {
+    bool steps = !strcmp(argv[i], "--steps");
+    if ((steps || !strcmp(argv[i], "--requests")) && i + 1 < argc) {
+      FILE *f = fopen(argv[++i], "w");
+      if (!f) die("cannot write %s", argv[i]);
+      if (steps) steps_file = f;
+      else requests = f;
+    } else if (!scenario && argv[i][0] != '-') {
+      scenario = argv[i];
+    } else {
+      die("usage: naive SCENARIO [--steps FILE] [--requests FILE]");
+    }
+  }
+  if (!scenario) die("usage: naive SCENARIO [--steps FILE] [--requests FILE]");
+  char *s = slurp(scenario);
+  read_scenario(s, scenario);
+  free(s);
+  simulate();
+  if (requests) write_requests(requests);
+  if ((steps_file && fclose(steps_file)) || (requests && fclose(requests))) die("cannot write");
+  forget();
   return 0;
 }
+
+#endif

@@ -48,10 +48,9 @@ static i64 duration(const json_t *o, const char *key, i64 otherwise_ns) {
 }
 
 static request *new_request(i64 arrival, i64 p, i64 o) {
-  static i64 cap;
-  if (S.n == cap) {
-    cap = cap ? 2 * cap : 256;
-    S.r = realloc(S.r, (size_t)cap * sizeof *S.r);
+  if (S.n == S.cap) {
+    S.cap = S.cap ? 2 * S.cap : 256;
+    S.r = realloc(S.r, (size_t)S.cap * sizeof *S.r);
     if (!S.r) die("out of memory");
   }
   request *r = &S.r[S.n];
@@ -159,8 +158,7 @@ static void read_workload(const json_t *w, const char *scenario_path) {
   }
 }
 
-static void read_scenario(const char *path) {
-  char *s = slurp(path);
+static void read_scenario(char *s, const char *path) {
   for (char *c = s; *c; c = strchr(c, '\n') ? strchr(c, '\n') + 1 : c + strlen(c))
     if (*c == '#')
       for (char *d = c; *d && *d != '\n'; d++) *d = ' ';
@@ -202,7 +200,6 @@ static void read_scenario(const char *path) {
       !strcmp(text(json_object_get(root, "router"), "policy", "round-robin"), "least-outstanding");
   read_workload(json_object_get(root, "workload"), path);
   json_decref(root);
-  free(s);
 }
 
 #endif

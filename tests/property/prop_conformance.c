@@ -264,7 +264,7 @@ static int64_t earliest_finish(const world *w, const outcome *o) {
 /* True outputs differ, caps do not: the same iterations start before the first finish. */
 static void check_no_peeking(const world *w, uint64_t *s) {
   world other = *w;
-  if (w->ops->oracle) return;
+  if (ds_sched_knows(w->ops, w->run.pool.scheduler_config.bytes)) return;
   for (size_t i = 0; i < w->n; i++) {
     other.r[i].output_tokens = (uint32_t)between(s, 1, w->r[i].max_tokens);
     if (!accepted(&other, &other.r[i])) other.r[i].output_tokens = w->r[i].output_tokens;

@@ -11,15 +11,15 @@
 static double dyadic(uint64_t *s, i64 least, i64 most) { return (double)between(s, least, most) / 64; }
 
 static void make_requests(n_world *w, uint64_t *s) {
-  i64 now = 0, pool = w->blocks * w->block_tokens;
+  i64 now = 0, pool = w->blocks * w->block_tokens, gap = chance(s, 50) ? 12 : 40;
   for (int i = 0; i < w->n; i++) {
     n_request *r = &w->r[i];
-    if (i && !chance(s, 35)) now += between(s, 0, 40) * 1000000;
+    if (i && !chance(s, 35)) now += between(s, 0, gap) * 1000000;
     if (chance(s, 5)) now += 1000000000;
     r->arrival = now;
     for (;;) {
       r->p = chance(s, 10) ? 1 : between(s, 1, 40);
-      r->o = chance(s, 15) ? 1 : between(s, 1, 30);
+      r->o = chance(s, 15) ? 1 : between(s, 1, w->engine == N_SGLANG ? 50 : 30);
       r->max = chance(s, 50) ? r->o : r->o + between(s, 0, 25);
       i64 whole = w->engine == N_SGLANG ? r->p + r->o + w->block_tokens + 1 : r->p + r->max;
       if (whole > pool) continue;
@@ -28,6 +28,22 @@ static void make_requests(n_world *w, uint64_t *s) {
       if (w->engine == N_TRTLLM && !w->chunked_context && r->p + r->o > w->max_tokens) continue;
       break;
     }
+  }
+}
+
+/* Prompts that begin alike, and KV for all of them for ever. */
+static void make_alike(n_world *w, uint64_t seed) {
+  uint64_t stream = seed * 104729 + 17, *s = &stream;
+  if (w->engine == N_TGI) w->engine = N_SGLANG;
+  w->order = (enum n_order)between(s, 0, 3);
+  w->check = between(s, -1, 24);
+  w->late = between(s, 1, 12);
+  w->blocks = 4000;
+  bool together = chance(s, 60); /* many wait at once */
+  for (int i = 0; i < w->n; i++) {
+    w->r[i].family = (int)between(s, 0, N_FAMILIES - 1);
+    w->r[i].shared = chance(s, 15) ? 0 : chance(s, 30) ? w->r[i].p : between(s, 1, w->r[i].p);
+    if (together) w->r[i].arrival = w->r[i].arrival / 100000000 * 100000000;
   }
 }
 
@@ -46,8 +62,10 @@ static void make(n_world *w, uint64_t seed, n_step *steps) {
   w->max_prefill = between(s, 8, 80);
   w->chunk = chance(s, 25) ? -1 : between(s, w->block_tokens, 40);
   w->mixed = chance(s, 40);
-  w->longest_first = chance(s, 20);
-  w->ratio0 = dyadic(s, 1, 64);
+  w->order = chance(s, 20) ? N_LOF : N_FCFS;
+  w->check = -1;
+  w->late = 1;
+  w->ratio0 = dyadic(s, 1, chance(s, 60) ? 6 : 64); /* little is expected: retraction is common */
   w->ratio_min = w->ratio0 * (double)between(s, 1, 8) / 8;
   w->decay = 1.0 / (double)(1 << between(s, 3, 10));
   w->capacity = (int)between(s, 0, 2);
@@ -62,18 +80,20 @@ static void make(n_world *w, uint64_t seed, n_step *steps) {
   w->patience = between(s, 0, 6);
   w->served_ratio = (double)between(s, 0, 12) / 8;
   if (w->engine == N_TGI && chance(s, 30)) w->max_batch = 0;
-  w->n = (int)between(s, 1, N_MAX);
+  w->n = (int)between(s, chance(s, 20) ? 1 : 8, N_MAX);
   make_requests(w, s);
 }
 
 static void options(const n_world *w, char *t, size_t n) {
-  static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization", "static"};
+  static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization", "static"},
+                          *const orders[] = {"fcfs", "lof", "lpm", "dfs-weight"};
   if (w->engine == N_SGLANG)
     snprintf(t, n,
              "max_running_requests: %lld, max_prefill_tokens: %lld, chunked_prefill_size: %lld, enable_mixed_chunk: %s, "
-             "schedule_policy: %s, init_new_token_ratio: %.17g, min_new_token_ratio: %.17g, new_token_ratio_decay: %.17g",
+             "schedule_policy: %s, in_batch_prefix_caching_check_threshold: %lld, "
+             "in_batch_prefix_caching_deprioritize_threshold: %lld, init_new_token_ratio: %.17g, min_new_token_ratio: %.17g, new_token_ratio_decay: %.17g",
              (long long)w->max_running, (long long)w->max_prefill, (long long)w->chunk, w->mixed ? "true" : "false",
-             w->longest_first ? "lof" : "fcfs", w->ratio0, w->ratio_min, w->decay);
+             orders[w->order], (long long)w->check, (long long)w->late, w->ratio0, w->ratio_min, w->decay);
   else if (w->engine == N_TRTLLM)
     snprintf(t, n,
              "capacity_policy: %s, max_batch_size: %lld, max_num_tokens: %lld, chunk_unit: %lld, chunking: %s, "
@@ -90,7 +110,7 @@ static void options(const n_world *w, char *t, size_t n) {
 
 /* more: further keys of the pool. Where TGI cannot do what is asked vLLM V1 stands in. */
 static void scenario_text(const n_world *w, const char *more, bool async, char *t, size_t n) {
-  bool shared = strstr(more, "warm") != NULL; /* prompts that begin alike */
+  bool shared = strstr(more, "warm") != NULL, alike = strstr(more, "lru") != NULL; /* prompts that begin alike */
   static const char *const names[] = {"sglang", "trtllm", "tgi", "vllm-v1"};
   int engine = (int)w->engine;
   char opt[640];
@@ -109,11 +129,12 @@ static void scenario_text(const n_world *w, const char *more, bool async, char *
       "     scheduler_options: {%s}}\n"
       "cost: {model: linear, step: %lld us, prefill_token: %lld us, decode_sequence: %lld us, draft_token: 300 us%s}\n"
       "workload:\n  requests:\n",
-      names[engine], (long long)w->blocks, (long long)w->block_tokens, shared ? "true" : "false", more, opt, (long long)w->step_ns / 1000,
+      names[engine], (long long)w->blocks, (long long)w->block_tokens, shared || alike ? "true" : "false", more, opt, (long long)w->step_ns / 1000,
       (long long)w->prefill_ns / 1000, (long long)w->decode_ns / 1000, async ? ", scheduling_time: 2 ms" : "");
   for (int i = 0; i < w->n; i++) {
     char prefix[48] = "";
     if (shared) snprintf(prefix, sizeof prefix, ", prefix: [p%d, %lld]", i % 3, (long long)n_min(w->r[i].p, 15));
+    if (alike) snprintf(prefix, sizeof prefix, ", prefix: [p%d, %lld]", w->r[i].family, (long long)w->r[i].shared);
     k += (size_t)snprintf(
         t + k, n - k, "    - {arrival_ns: %lld, input_tokens: %lld, output_tokens: %lld, max_tokens: %lld%s}\n",
         (long long)w->r[i].arrival, (long long)w->r[i].p, (long long)w->r[i].o, (long long)w->r[i].max, prefix);
@@ -142,13 +163,14 @@ static ds_sim *serve(const char *t, ds_sim_options opt, ds_scenario *sc) {
   return NULL;
 }
 
-static bool same_steps(const n_world *w, ds_sim *sim, uint64_t seed) {
+/* with_free: not where blocks are shared, of which the naive simulation keeps no count. */
+static bool same_steps(const n_world *w, ds_sim *sim, uint64_t seed, bool with_free) {
   ds_step s;
   int i = 0;
   for (; ds_sim_next_step(sim, &s); i++) {
     const n_step *e = &w->s[i];
     bool same = i < w->n_steps && s.start_ns == e->from && s.end_ns == e->to && (i64)s.prefill_tokens == e->P &&
-                (i64)s.decode_seqs == e->D && s.free_blocks == e->free && (int)s.n_preempted == e->n_preempted;
+                (i64)s.decode_seqs == e->D && (!with_free || s.free_blocks == e->free) && (int)s.n_preempted == e->n_preempted;
     const uint64_t *out = s.lists + 2 * s.n_prefill + s.n_decode;
     for (int k = 0; same && k < e->n_preempted; k++) same = (int)out[k] == e->preempted[k];
     if (same) continue;
@@ -175,13 +197,18 @@ static bool same_tokens(const n_world *w, const ds_result *r, uint64_t seed) {
   return true;
 }
 
-static bool like_naive(uint64_t seed, uint64_t *preempted) {
+typedef struct tally { /* by engine */
+  i64 cases[3], preempted[3], preemptions[3], cached;
+} tally;
+
+static bool like_naive(uint64_t seed, bool alike, tally *all) {
   static n_step steps[N_STEPS + 1];
   static n_world w;
   static char t[16384];
   ds_scenario sc;
   make(&w, seed, steps);
-  scenario_text(&w, "", false, t, sizeof t);
+  if (alike) make_alike(&w, seed);
+  scenario_text(&w, alike ? ", cache_eviction: lru" : "", false, t, sizeof t);
   if (!n_simulate(&w)) {
     note("seed %llu: the naive simulation is stuck", (unsigned long long)seed);
     return false;
@@ -191,8 +218,12 @@ static bool like_naive(uint64_t seed, uint64_t *preempted) {
     note("seed %llu", (unsigned long long)seed);
     return false;
   }
-  bool good = same_steps(&w, sim, seed) && same_tokens(&w, ds_sim_result(sim), seed);
-  *preempted += ds_sim_result(sim)->num_preemptions;
+  bool good = same_steps(&w, sim, seed, !alike) && same_tokens(&w, ds_sim_result(sim), seed);
+  i64 n = (i64)ds_sim_result(sim)->num_preemptions;
+  all->cases[w.engine]++;
+  all->preempted[w.engine] += n > 0;
+  all->preemptions[w.engine] += n;
+  all->cached += (i64)ds_sim_result(sim)->cached_tokens;
   ds_sim_free(sim);
   ds_scenario_free(&sc);
   return good;
@@ -240,15 +271,25 @@ static bool leases_agree(uint64_t seed, const char *more, bool async, uint64_t *
 
 int main(int argc, char **argv) {
   harness_begin("engines");
-  uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, preempted = 0, leased = 0;
-  int n = argc > 1 ? argc > 2 ? atoi(argv[2]) : 1 : rounds(2400), bad = 0;
-  for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) bad += !like_naive(seed, &preempted);
+  static const char *const engines[] = {"sglang", "trtllm"};
+  tally all = {{0}, {0}, {0}, 0};
+  uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, leased = 0;
+  int n = argc > 1 ? argc > 2 ? atoi(argv[2]) : 1 : rounds(6000), bad = 0;
+  for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) bad += !like_naive(seed, false, &all);
   tap(bad == 0, "%d of %d cases of sglang, trtllm and tgi go as the naive simulator has them", n - bad, n);
-  tap(argc > 1 || preempted > (uint64_t)n / 8, "%llu preemptions among them", (unsigned long long)preempted);
+  for (size_t e = 0; e < 2; e++)
+    tap(argc > 1 || 10 * all.preempted[e] > all.cases[e], "%s: %lld cases, %lld of them with %lld preemptions", engines[e],
+        (long long)all.cases[e], (long long)all.preempted[e], (long long)all.preemptions[e]);
   bad = 0;
-  for (uint64_t seed = first; seed < first + (uint64_t)n / 3; seed++) bad += !leases_agree(seed, "", false, &leased);
+  all.cached = 0;
+  for (uint64_t seed = first; seed < first + (uint64_t)(argc < 2 ? n / 2 : n); seed++) bad += !like_naive(seed, true, &all);
+  tap(bad == 0, "%d of them do with prompts that begin alike, too", (argc < 2 ? n / 2 : n) - bad);
+  tap(argc > 1 || all.cached > n, "%lld tokens were found in the cache", (long long)all.cached);
+  if (argc < 2) n = n * 2 / 15;
+  bad = 0;
+  for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) bad += !leases_agree(seed, "", false, &leased);
   tap(bad == 0, "leases change nothing");
-  tap(argc > 1 || leased > 1000, "%llu iterations were leased", (unsigned long long)leased);
+  tap(argc > 1 || leased > 10 * (uint64_t)n, "%llu iterations were leased", (unsigned long long)leased);
   static const char *const beside[][2] = {
       {"speculation", ", speculative: {method: ngram, tokens: 3, lookahead: 2, acceptance: 0.6}"},
       {"speculation by batch", ", speculative: {method: ngram, acceptance: [0.9, 0.5, 0.2, 0.8], "
@@ -258,7 +299,7 @@ int main(int argc, char **argv) {
       {"shared prefixes", ", initial_cache: warm"}};
   for (size_t k = 0; k < sizeof beside / sizeof beside[0]; k++) {
     bad = 0;
-    for (uint64_t seed = first; seed < first + (uint64_t)n / 3; seed++) bad += !leases_agree(seed, beside[k][1], k == 3, &leased);
+    for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) bad += !leases_agree(seed, beside[k][1], k == 3, &leased);
     tap(bad == 0, "every token once, and blame that adds up, with %s", beside[k][0]);
   }
   return tap_end();

@@ -89,6 +89,43 @@ static void cards(const char *kind, const char *folder) {
   tap(good, "list %s --schema", kind);
 }
 
+/* The same entry by its name, for people and for programs; a name that is not there is refused. */
+static bool by_name(const char *kind, const json_t *entry) {
+  const char *name = json_string_value(json_object_get(entry, "name"));
+  if (RUN(program(), "list", kind, name) || !lines_fit(name, 80)) return false;
+  if (RUN(program(), "list", kind, name, "--json")) return false;
+  json_t *j = output();
+  const char *key;
+  json_t *list;
+  size_t n = 0, same = 0;
+  json_object_foreach(j, key, list) {
+    n += json_array_size(list);
+    for (size_t i = 0; i < json_array_size(list); i++)
+      same += (size_t)json_equal(json_array_get(list, i), entry);
+  }
+  json_decref(j);
+  if (n != 1 || same != 1) note("list %s %s: %zu entries, %zu as in the list", kind, name, n, same);
+  return n == 1 && same == 1;
+}
+
+static bool refuses(const char *kind) {
+  int status = RUN(program(), "list", kind, "no such name"); /* a card is a file: bad input */
+  size_t said = 0;
+  free(slurp(at("stderr"), &said));
+  return (status == 2 || status == 3) && said > 0;
+}
+
+/* Counts, times and numbers say between what; counts also of what. */
+static bool ranged(const json_t *option) {
+  const char *type = json_string_value(json_object_get(option, "type"));
+  if (!strcmp(type, "bool")) return true;
+  if (!strcmp(type, "choice")) return json_array_size(json_object_get(option, "choices")) > 1;
+  bool count = !strncmp(type, "integer", 7);
+  bool good = has_text(option, "min") && has_text(option, "max") && (!count || has_text(option, "unit"));
+  if (!good) note("%s has no range or unit", json_string_value(json_object_get(option, "name")));
+  return good;
+}
+
 static void policies(const char *kind, const char *folder) {
   bool good = RUN(program(), "list", kind) == 0 && lines_fit(kind, 80);
   good = good && RUN(program(), "list", kind, "--json") == 0;
@@ -100,17 +137,26 @@ static void policies(const char *kind, const char *folder) {
     good = good && has_text(policy, "reference");
     json_array_foreach(json_object_get(policy, "options"), k, option) good =
         good && has_text(option, "name") && has_text(option, "type") &&
-        has_text(option, "default") && has_text(option, "help");
+        has_text(option, "default") && has_text(option, "help") && ranged(option);
   }
-  tap(good, "list %s has every policy of %s/ with its options", kind, folder);
+  tap(good, "list %s has every policy of %s/ with its options, their ranges and units", kind, folder);
+  good = refuses(kind);
+  json_array_foreach(list, i, policy) good = good && by_name(kind, policy);
+  tap(good, "list %s NAME shows each alone", kind);
   json_decref(j);
 }
 
 static void plain(const char *kind) {
   bool good = RUN(program(), "list", kind) == 0 && lines_fit(kind, 80);
   good = good && RUN(program(), "list", kind, "--json") == 0;
-  json_t *j = good ? output() : NULL;
+  json_t *j = good ? output() : NULL, *list, *entry;
   tap(good && json_object_size(j) > 0, "list %s", kind);
+  const char *key;
+  size_t i;
+  good = refuses(kind);
+  json_object_foreach(j, key, list) json_array_foreach(list, i, entry)
+    if (json_object_get(entry, "values") == NULL) good = good && by_name(kind, entry);
+  tap(good, "list %s NAME shows each alone", kind);
   json_decref(j);
 }
 
@@ -158,6 +204,8 @@ int main(void) {
   plain("formats");
   plain("metrics");
   plain("prices");
+  plain("presets");
+  plain("protocols");
   new_is_run();
   return tap_end();
 }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The program against tests/naive/naive_policies.c: the same iterations and the same token times
- * under orca, sarathi, vllm-v0 and triton-dynamic, on tiny random scenarios with linear cost and KV
- * of 4 to 40 blocks. The scenario of a difference is kept as <seed>.yaml. */
-#include "outputs.h"
-
-static const char *naive(void) {
-  static char path[1024];
-  snprintf(path, sizeof path, "%s/tests/naive_policies", setting("BUILD", "build/release"));
-  return path;
-}
+/* The simulation against tests/naive/naive_policies.c: the same iterations and the same token times
+ * under orca, sarathi, vllm-v0 and triton-dynamic, on thousands of tiny random scenarios with linear
+ * cost and KV of 4 to 40 blocks, and a few of them as the command line writes them. The scenario of
+ * a difference is kept as <policy>-<seed>.yaml. */
+#include "../naive/naive_library.h"
+#include "inside.h"
 
 typedef struct tiny {
   FILE *f;
+  i64 max_model_len;
   uint64_t s;
   i64 kv_blocks, block_tokens, most, keep, grain;
   const char *policy;
@@ -30,6 +27,11 @@ static void write_options(tiny *t) {
     fprintf(t->f, "\"max_batch_size\": %lld", (long long)between(s, 1, 10));
     i64 slots = chance(s, 50) ? between(s, 4, pool) : 0;
     if (slots) option(t, "kv_slots", slots), t->most = slots;
+    static const char *const kinds[] = {"cap", "max-model-len", "pow2", "oracle"};
+    i64 kind = chance(s, 40) ? 0 : between(s, 1, 3);
+    fprintf(t->f, ", \"reservation\": \"%s\"", kinds[kind]);
+    if (kind == 2) t->most = (t->most + 1) / 2; /* room for rounding up */
+    if (kind == 1) t->most = t->max_model_len = between(s, 4 < t->most ? 4 : t->most, t->most);
   } else if (!strcmp(t->policy, "triton-dynamic")) {
     i64 max = between(s, 1, 8);
     fprintf(t->f, "\"max_batch_size\": %lld, \"max_queue_delay\": \"%lld ns\"", (long long)max,
@@ -39,6 +41,13 @@ static void write_options(tiny *t) {
               (long long)between(s, 1, max));
     fprintf(t->f, ", \"hold_finished_slots\": %s, \"emit\": \"%s\"",
             chance(s, 50) ? "true" : "false", chance(s, 50) ? "stream" : "batch-end");
+    if (chance(s, 50)) {
+      i64 levels = between(s, 1, 4);
+      option(t, "priority_levels", levels);
+      option(t, "default_priority_level", between(s, 1, levels));
+    }
+    if (chance(s, 50))
+      fprintf(t->f, ", \"default_timeout\": \"%lld ns\"", (long long)(between(s, 1, 60) * t->grain));
   } else {
     bool v0 = !strcmp(t->policy, "vllm-v0"), chunked = !v0 || chance(s, 40);
     t->keep = chance(s, 60) ? 0 : between(s, 0, 2);
@@ -57,6 +66,21 @@ static void write_options(tiny *t) {
       if (!chunked && chance(s, 25)) fprintf(t->f, ", \"delay_factor\": %.1f", uniform(s) * 2);
     }
     option(t, v0 ? "max_num_batched_tokens" : "chunk_size", budget);
+    if (v0 && chunked && budget > 1 && chance(s, 60)) {
+      i64 partials = between(s, 2, budget < 5 ? budget : 5);
+      option(t, "max_num_partial_prefills", partials);
+      option(t, "max_long_partial_prefills", between(s, 1, partials));
+      if (chance(s, 70)) option(t, "long_prefill_token_threshold", between(s, 1, 60));
+      else t->max_model_len = 400;
+    }
+    if (!v0 && chance(s, 50)) {
+      i64 low = chance(s, 50) ? 32 * between(s, 1, 2) : between(s, 1, 40), stages = between(s, 1, 6);
+      fprintf(t->f, ", \"enable_dynamic_chunking_schedule\": true");
+      option(t, "low_chunk_size", low);
+      option(t, "high_chunk_size", low + between(s, 0, 120));
+      option(t, "chunk_schedule_stages", stages);
+      option(t, "chunk_schedule_max_tokens", 260 / (chance(s, 50) ? 1 : stages) * stages + stages);
+    }
     t->most = (t->kv_blocks - (t->keep > 0 || !v0 || !chunked ? t->keep : 1)) * t->block_tokens;
   }
 }
@@ -76,14 +100,18 @@ static void write_requests(tiny *t) {
     if (i && !chance(s, 30)) now += between(s, 0, gap) * t->grain;
     fprintf(t->f,
             "%s{\"id\": \"q%d\", \"arrival_ns\": %lld, \"input_tokens\": %lld, \"output_tokens\": "
-            "%lld, \"max_tokens\": %lld}",
-            i ? ",\n" : "", i, (long long)now, (long long)p, (long long)o, (long long)cap);
+            "%lld, \"max_tokens\": %lld, \"priority\": %lld}",
+            i ? ",\n" : "", i, (long long)now, (long long)p, (long long)o, (long long)cap,
+            (long long)between(s, -1, 5));
   }
 }
 
-static void write_tiny(uint64_t seed, const char *policy, const char *path) {
-  tiny t = {.f = fopen(path, "w"), .s = seed * 7919 + 4711, .policy = policy};
-  if (!t.f) bail("cannot write %s", path);
+/* The text of a scenario; the caller frees it. */
+static char *write_tiny(uint64_t seed, const char *policy) {
+  char *scenario = NULL;
+  size_t n;
+  tiny t = {.f = open_memstream(&scenario, &n), .s = seed * 7919 + 4711, .policy = policy};
+  if (!t.f) bail("out of memory");
   uint64_t *s = &t.s;
   t.kv_blocks = between(s, 4, 40);
   t.block_tokens = between(s, 1, 16);
@@ -95,95 +123,109 @@ static void write_tiny(uint64_t seed, const char *policy, const char *path) {
           policy, (long long)(chance(s, 70) ? 1 : between(s, 2, 3)), (long long)t.kv_blocks,
           (long long)t.block_tokens);
   write_options(&t);
+  fputc('}', t.f);
+  if (t.max_model_len) fprintf(t.f, ", \"max_model_len\": %lld", (long long)t.max_model_len);
   fprintf(t.f,
-          "}}], \"router\": {\"policy\": \"round-robin\"},\n\"cost\": {\"model\": \"linear\", "
+          "}], \"router\": {\"policy\": \"round-robin\"},\n\"cost\": {\"model\": \"linear\", "
           "\"step\": \"%lld ns\", \"prefill_token\": \"%lld ns\", \"decode_sequence\": \"%lld "
           "ns\"},\n\"workload\": {\"requests\": [\n",
           (long long)(between(s, 1, 10) * t.grain), (long long)(between(s, 0, 1) * t.grain),
           (long long)(between(s, 0, 2) * t.grain));
   write_requests(&t);
   fputs("\n]}}\n", t.f);
-  if (fclose(t.f)) bail("cannot write %s", path);
-}
-
-static bool same_line(const char *what, size_t i, const text *a, const text *b) {
-  if (!strcmp(a->s, b->s)) return true;
-  note("%s %zu", what, i);
-  note("  program: %.300s", a->s);
-  note("  naive:   %.300s", b->s);
-  return false;
-}
-
-static bool same(const char *what, const json_t *program_lines, const json_t *naive_lines,
-                 bool requests) {
-  size_t n = json_array_size(program_lines), m = json_array_size(naive_lines);
-  text a = {0}, b = {0};
-  bool good = true;
-  for (size_t i = 0; good && (i < n || i < m); i++) {
-    a.n = b.n = 0;
-    put(&a, "%s", ""), put(&b, "%s", "");
-    const json_t *x = json_array_get(program_lines, i), *y = json_array_get(naive_lines, i);
-    if (x && requests) put_program_request(&a, x);
-    if (x && !requests) put_step(&a, x, true);
-    if (y && requests) put_naive_request(&b, y);
-    if (y && !requests) put_step(&b, y, true);
-    good = same_line(what, i, &a, &b);
-  }
-  free(a.s), free(b.s);
-  return good;
+  fclose(t.f);
+  return scenario;
 }
 
 typedef struct tally {
-  i64 iterations, preemptions, stuck;
+  i64 iterations, preemptions, with_preemptions, stuck;
 } tally;
 
-static bool agree(uint64_t seed, const char *policy, tally *all) {
-  write_tiny(seed, policy, at("s.yaml"));
-  int expected = RUN(naive(), at("s.yaml"), "--steps", at("naive-steps.jsonl"), "--requests",
-                     at("naive-requests.jsonl"));
-  int rc = RUN(program(), "run", at("s.yaml"), "--quiet", "--steps", at("steps.jsonl"),
-               "--requests", at("requests.jsonl"));
-  if (expected == 5 && rc == 3) { /* both say that somebody waits for ever */
-    all->stuck++;
-    return true;
-  }
-  if (expected || rc) {
-    note("exit status %d, naive %d", rc, expected);
-    say_stderr();
+static bool agree(const char *scenario, tally *all) {
+  static text steps, requests;
+  char why[2][300] = {"", ""}, *naive_steps = NULL, *naive_requests = NULL;
+  int expected = inside_naive(naive_policies_run, scenario, &naive_steps, &naive_requests, why[0], sizeof why[0]);
+  int rc = inside_run(scenario, &steps, &requests, why[1], sizeof why[1]);
+  bool good = rc == expected && (rc == 0 || rc == 5); /* 5: both say that somebody waits for ever */
+  if (!good) note("status %d (%s), naive %d (%s)", rc, why[1], expected, why[0]);
+  if (good && rc == 5) all->stuck++;
+  if (good && rc == 0)
+    good = inside_same("iteration", steps.s, naive_steps) && inside_same("request", requests.s, naive_requests);
+  i64 preemptions = inside_preemptions(naive_requests);
+  all->iterations += inside_count(naive_steps, "\n");
+  all->preemptions += preemptions;
+  all->with_preemptions += preemptions > 0;
+  free(naive_steps), free(naive_requests);
+  return good;
+}
+
+/* As the command line writes it. */
+static bool agree_outside(const char *scenario) {
+  static text steps, requests;
+  char why[300];
+  FILE *f = fopen(at("s.yaml"), "w");
+  if (!f || fputs(scenario, f) < 0 || fclose(f)) bail("cannot write in %s", work_dir);
+  int inside = inside_run(scenario, &steps, &requests, why, sizeof why);
+  int rc = RUN(program(), "run", at("s.yaml"), "--quiet", "--steps", at("steps.jsonl"), "--requests", at("requests.jsonl"));
+  if (inside == 5 && rc == 3) return true;
+  if (inside || rc) {
+    note("exit status %d, inside %d", rc, inside);
     return false;
   }
-  json_t *s = load_lines(at("steps.jsonl")), *ns = load_lines(at("naive-steps.jsonl"));
-  json_t *r = load_lines(at("requests.jsonl")), *nr = load_lines(at("naive-requests.jsonl"));
-  bool good = s && ns && r && nr && same("iteration", s, ns, false) && same("request", r, nr, true);
-  all->iterations += (i64)json_array_size(ns);
-  for (size_t i = 0; i < json_array_size(nr); i++)
-    all->preemptions += get_int(json_array_get(nr, i), "preemptions");
-  json_decref(s), json_decref(ns), json_decref(r), json_decref(nr);
+  char *s = slurp(at("steps.jsonl"), NULL);
+  bool good = s && inside_same("iteration", s, steps.s);
+  json_t *r = load_lines(at("requests.jsonl"));
+  text a = {0}, b = {0};
+  put(&b, "%s", ""), put(&a, "%s", "");
+  size_t i = 0;
+  for (char *line = requests.s; good && *line; i++) {
+    size_t k = strcspn(line, "\n");
+    json_t *q = json_loadb(line, k, 0, NULL);
+    a.n = b.n = 0;
+    put_program_request(&a, json_array_get(r, i));
+    put_naive_request(&b, q);
+    json_decref(q);
+    if (strcmp(a.s, b.s)) note("request %zu: %.200s, inside %.200s", i, a.s, b.s), good = false;
+    line += k + 1;
+  }
+  free(s), free(a.s), free(b.s);
+  json_decref(r);
   return good;
 }
 
 int main(int argc, char **argv) {
-  static const char *const policies[] = {"orca", "sarathi", "vllm-v0", "triton-dynamic"};
+  static const struct {
+    const char *name;
+    int rounds, preempts; /* one case in so many at least; 0: KV cannot run out */
+  } policy[] = {{"orca", 2000, 0}, {"sarathi", 2500, 4}, {"vllm-v0", 3000, 4}, {"triton-dynamic", 1000, 0}};
   harness_begin("policies");
-  if (access(naive(), X_OK)) bail("no naive simulator at %s", naive());
-  for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++) {
-    if (argc > 1 && strcmp(argv[1], policies[p])) continue;
+  for (size_t p = 0; p < sizeof policy / sizeof policy[0]; p++) {
+    if (argc > 1 && strcmp(argv[1], policy[p].name)) continue;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int n = argc > 3 ? atoi(argv[3]) : argc > 2 ? 1 : rounds(80), bad = 0;
+    int n = argc > 3 ? atoi(argv[3]) : argc > 2 ? 1 : rounds(policy[p].rounds), bad = 0, outside = 0, n_outside = n > 12 ? 12 : n;
     tally all = {0};
     for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) {
-      if (agree(seed, policies[p], &all)) continue;
-      note("seed %llu of %s", (unsigned long long)seed, policies[p]);
-      char name[64];
-      snprintf(name, sizeof name, "%s-%llu.yaml", policies[p], (unsigned long long)seed);
-      keep(at("s.yaml"), name);
-      bad++;
+      char *scenario = write_tiny(seed, policy[p].name), name[64];
+      bool good = agree(scenario, &all), too = seed - first >= (uint64_t)n_outside || agree_outside(scenario);
+      outside += too && seed - first < (uint64_t)n_outside;
+      bad += !good;
+      if (!good || !too) {
+        note("seed %llu of %s", (unsigned long long)seed, policy[p].name);
+        snprintf(name, sizeof name, "%s-%llu.yaml", policy[p].name, (unsigned long long)seed);
+        FILE *f = fopen(at("s.yaml"), "w");
+        if (f) fputs(scenario, f), fclose(f);
+        keep(at("s.yaml"), name);
+      }
+      free(scenario);
     }
     tap(bad == 0,
-        "%s: %d of %d random scenarios agree with the naive simulator step by step (%lld "
-        "iterations, %lld preemptions; in %lld both say who starves)",
-        policies[p], n - bad, n, (long long)all.iterations, (long long)all.preemptions,
-        (long long)all.stuck);
+        "%s: %d of %d random scenarios go step by step as the naive simulator has them (%lld iterations; in %lld both "
+        "say who starves)",
+        policy[p].name, n - bad, n, (long long)all.iterations, (long long)all.stuck);
+    tap(outside == n_outside, "%s: %d of %d of them through the command line, too", policy[p].name, outside, n_outside);
+    if (policy[p].preempts > 0)
+      tap(argc > 1 || policy[p].preempts * all.with_preemptions >= n, "%s: %lld preemptions, in %lld of them",
+          policy[p].name, (long long)all.preemptions, (long long)all.with_preemptions);
   }
   return tap_end();
 }

@@ -146,6 +146,7 @@ static inline void world_identities(world *w, uint64_t seed) {
       i64 most = (whole + r->id_tokens - 1) / r->id_tokens,
           of_prompt = (r->input + r->id_tokens - 1) / r->id_tokens;
       r->n_ids = chance(s, 60) ? of_prompt : between(s, 0, most);
+      if (r->n_ids > 256) r->n_ids = 256; /* a scenario holds no more */
       r->common = chance(s, 50) ? r->n_ids : between(s, 0, r->n_ids);
     }
   }

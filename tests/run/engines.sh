@@ -35,6 +35,13 @@ for e in sarathi vllm-v1-512; do
   result "$(awk -v a="${x:-9e9}" -v b="${v0:-0}" 'BEGIN { print (a < b / 2) }')" \
     "at 15 req/s p99 ITL of $e ($x ms) is under half of vllm-v0's ($v0 ms)"
 done
+# Speculation gains with one request and loses with many; where it turns, simulated and by the cost model of one step.
+turn=$(DRYSERVE=$dryserve studies/engines/speculation.sh 1 64 96 128 256 | awk '
+  $1 == 1 { one = $4 } $1 == 256 { many = $4 }
+  /^gain crosses/ { a = $NF } /^by step/ { b = $NF }
+  END { print one, many, a + 0, b + 0 }')
+result "$(echo "$turn" | awk '{ print ($1 > 1.05 && $2 < 0.95 && $3 > 0 && $4 > 0 && $3 / $4 < 1.15 && $4 / $3 < 1.15) }')" \
+  "speculation: gain with 1 and 256 requests, batch where it is gone, the same by step: $turn"
 for s in studies/engines/*.yaml; do
   case $s in */sglang.yaml | */trtllm.yaml | */tgi.yaml) "$dryserve" list schedulers | grep -q "$(basename "$s" .yaml)" || continue ;; esac
   "$dryserve" run "$s" --explain-config >/dev/null 2>&1

@@ -317,6 +317,12 @@ static ds_status bad_plan(void *state, const ds_sched_view *v, ds_plan *out) {
     out->decode[out->n_decode++] = slot;
     return DS_OK;
   case 9: /* admits nobody, for ever */ return DS_OK;
+  case 10: /* leaves somebody out of the running list */
+  case 11: /* has somebody in it who does not run */
+    out->order[out->n_order++] = slot + (uint32_t)(mischief == 11);
+    if (mischief == 10) out->order[out->n_order++] = slot;
+    g.tokens = v->req[slot].prompt_tokens;
+    break;
   default: return DS_E_RANGE;
   }
   out->grants[out->n_grants++] = g;
@@ -324,10 +330,10 @@ static ds_status bad_plan(void *state, const ds_sched_view *v, ds_plan *out) {
 }
 
 Test(engine, a_policy_that_breaks_a_rule_is_named_with_the_rule) {
-  static const ds_sched_ops bad = {.name = "bad", .plan = bad_plan};
+  static const ds_sched_ops bad = {.name = "bad", .plan = bad_plan, .reorders = true};
   static const char *const rule[] = {"does not exist", "no tokens", "more than are left", "the same request twice", "cached tokens",
                                      "KV blocks than are free", "without work", "preempts a request that is not running",
-                                     "not decoding", "waits for ever"};
+                                     "not decoding", "waits for ever", "more or fewer requests", "does not run, or twice"};
   ds_scenario sc = load(pools[0]);
   ds_request r = {.arrival_ns = 0, .input_tokens = 20, .output_tokens = 3, .max_tokens = 3};
   for (int m = 0; m < (int)DS_ARRAY_LEN(rule); m++) {

@@ -131,3 +131,74 @@ Test(merged, what_cannot_be_mixed_is_refused) {
     cr_assert(strstr(d.text, t[i].says) != NULL, "case %zu: %s", i, d.text);
   }
 }
+
+/* Drafts of one class are all accepted and of the other never: what each needs is known. Outputs of 10 after the first
+ * token take 3 verify steps of 4 tokens, outputs of 3 take 2 of 1. Leases, order of advance and a second run change
+ * nothing. */
+Test(merged, drafts_are_accepted_by_class) {
+  static const char *const speculative[] = {"{chat: 1, long: 0}", "{chat: [1, 1, 1], long: [0, 1, 1]}"};
+  for (size_t way = 0; way < 2; way++) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "scenario: 1\ncost: {model: linear, step: 10 ms, prefill_token: 0.1 ms, decode_sequence: 1 ms, "
+             "draft_token: 0.2 ms}\nrouter: {policy: least-outstanding}\npools:\n  - {name: main, scheduler: vllm-v1, "
+             "kv_blocks: 700, replicas: 3, speculative: {method: ngram, tokens: 3, acceptance: %s}}\n"
+             "workloads: [" CHAT "}, " LONG "}]\n",
+             speculative[way]);
+    ds_data_dirs dirs = {{"."}, 1};
+    ds_scenario sc;
+    ds_diag d = {0};
+    ds_drive drive[3] = {{0}};
+    cr_assert(ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, &sc, &d), "%s", d.text);
+    for (int k = 0; k < 3; k++) {
+      ds_drive_options opt = {0};
+      opt.sim.records = true;
+      opt.sim.no_lease = opt.sim.eager = k == 1;
+      cr_assert(ds_drive_run(&sc, &opt, &drive[k], &d), "%s", d.text);
+      const ds_result *r = drive[k].result;
+      const ds_spec_totals *t = r->stream_speculation;
+      const uint64_t expected[2][3] = {{900, 2700, 2700}, {200, 600, 0}};
+      cr_assert_not_null(t);
+      for (int c = 0; c < 2; c++) {
+        cr_expect_eq(t[c].drafts, expected[c][0], "class %d", c);
+        cr_expect_eq(t[c].draft_tokens, expected[c][1], "class %d", c);
+        cr_expect_eq(t[c].accepted_tokens, expected[c][2], "class %d", c);
+        for (int i = 0; i < 3; i++) cr_expect_eq(t[c].accepted_at[i], c == 0 ? 900u : 0u);
+      }
+      cr_expect_eq(r->speculation.accepted_tokens, 2700u);
+      cr_expect_eq(r->n, 400u);
+      for (size_t i = 0; i < r->n; i++) {
+        const ds_record *a = &r->records[i], *b = &drive[0].result->records[i];
+        cr_assert(a->first_token_ns == b->first_token_ns && a->finish_ns == b->finish_ns &&
+                      a->replica == b->replica && memcmp(a->blame_ns, b->blame_ns, sizeof a->blame_ns) == 0,
+                  "way %zu, run %d, request %zu", way, k, i);
+      }
+    }
+    for (int k = 0; k < 3; k++) ds_drive_free(&drive[k]);
+    ds_scenario_free(&sc);
+  }
+}
+
+/* A policy that is fair to tenants must see whose requests a workload sends. */
+Test(merged, the_tenant_of_a_workload_is_that_of_its_requests) {
+  ds_scenario sc;
+  ds_diag d;
+  cr_assert(load("[" CHAT "}, " TALK "}]", &sc, &d), "%s", d.text);
+  ds_merged *m;
+  ds_trace *trace;
+  cr_assert(ds_merged_open(&sc.workload, 1, &m, &trace, &d), "%s", d.text);
+  ds_request r[64];
+  size_t n, seen[2] = {0};
+  for (uint64_t index = 0; ds_trace_read(trace, r, 64, &n, &d) && n > 0;) {
+    for (size_t i = 0; i < n; i++, index++) {
+      size_t k = ds_merged_stream(m, index);
+      seen[k]++;
+      cr_assert_eq(r[i].stream, k);
+      cr_assert_eq(r[i].tenant != 0, k == 1);
+    }
+  }
+  cr_assert(seen[0] == 300 && seen[1] == 200);
+  ds_trace_close(trace);
+  ds_merged_close(m);
+  ds_scenario_free(&sc);
+}

@@ -482,7 +482,7 @@ Test(price, speed_of_light_of_one_sequence) {
   cr_assert_geq(seconds, (weights + kv) / 3.35e12);
   cr_assert_leq(seconds, (weights + kv) / 3.35e12 * 1.002); /* activations are small */
   double flops, bytes;
-  ds_price_work(p, &s, &flops, &bytes);
+  ds_price_work(p, &s, 1, &flops, &bytes);
   cr_assert_float_eq(flops, weights + 32 * 4.0 * 4096 * 100,
                      1); /* two per weight, which has two bytes */
   cr_assert_geq(bytes, weights + kv);

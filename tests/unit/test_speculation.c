@@ -252,3 +252,66 @@ Test(speculation, memory) {
   cr_expect(fabs(head.weight_bytes - none.weight_bytes - 2 * layer) < 1e5);
   cr_expect(draft.kv_blocks < head.kv_blocks && head.kv_blocks < none.kv_blocks);
 }
+
+/* What moves and what is computed, for energy: the weights in every iteration, two FLOPs a weight and row, and the same
+ * of the drafter for each of its passes. */
+Test(speculation, work_of_model_and_drafter) {
+  ds_scenario sc[2];
+  load("studies/engines/speculation-off.yaml", NULL, 0, &sc[0]);
+  const char *none[] = {"pools.main.speculative.acceptance=0"};
+  load("studies/engines/speculation-on.yaml", none, 1, &sc[1]);
+  double flops[2], bytes[2], iterations = 0;
+  for (int k = 0; k < 2; k++) {
+    ds_sim *sim = serve(&sc[k], 1, 16, 1000, (ds_sim_options){0});
+    const ds_replica_totals *t = &ds_sim_result(sim)->replicas[0];
+    cr_assert_eq(t->iterations, 1000u);
+    iterations = (double)t->iterations;
+    flops[k] = t->flops / iterations;
+    bytes[k] = t->bytes / iterations;
+    ds_sim_free(sim);
+  }
+  /* Llama 3.1 8B: 8.03 G parameters, 0.525 G of them looked up; 128 KiB of KV a token of 500 on average. */
+  double weights = ds_model_params(&sc[0].run.model) - 128256.0 * 4096, kv = 500 * 131072.0;
+  cr_expect(fabs(bytes[0] / (2 * weights + kv) - 1) < 0.01, "%g bytes an iteration, %g expected", bytes[0], 2 * weights + kv);
+  double scores = 4 * 4096.0 * 32 * (16 + 500); /* queries with keys, and with values */
+  double one = 2 * weights * (1 + 15.0 / iterations) + scores;
+  cr_expect(fabs(flops[0] / one - 1) < 0.01, "%g FLOPs an iteration, %g expected", flops[0], one);
+  /* Llama 3.2 1B shares its output layer with its embeddings: all of its weights count. Four passes of one row. */
+  double draft = ds_model_params(&sc[1].run.pool.speculative.draft), draft_kv = 500 * 16 * 2 * 512 * 2.0;
+  double more = 4 * (2 * draft + draft_kv);
+  cr_expect(fabs((bytes[1] - bytes[0]) / more - 1) < 0.02, "%g bytes more, %g expected", bytes[1] - bytes[0], more);
+  more = 4 * 2 * draft + 4 * (2 * weights + scores); /* and four rows more to verify */
+  cr_expect(fabs((flops[1] - flops[0]) / more - 1) < 0.02, "%g FLOPs more, %g expected", flops[1] - flops[0], more);
+  for (int k = 0; k < 2; k++) ds_scenario_free(&sc[k]);
+}
+
+/* A router that counts requests must see the end of one that drafts made short: 100 tokens in 21 iterations are over
+ * long before the second request arrives, so both go to the first replica. */
+Test(speculation, routers_see_early_ends) {
+  static const char text[] =
+      "scenario: 1\ncost: {model: linear, step: 10 ms, prefill_token: 0 ms, decode_sequence: 0 ms}\n"
+      "router: {policy: least-outstanding}\n"
+      "pools:\n  - {name: main, scheduler: vllm-v1, kv_blocks: 100, replicas: 2,\n"
+      "     speculative: {method: ngram, tokens: 4, acceptance: 1}}\n"
+      "workload: {requests: [{arrival: 0 s, input_tokens: 10, output_tokens: 100},\n"
+      "                      {arrival: 300 ms, input_tokens: 10, output_tokens: 100}]}\n";
+  ds_diag d;
+  ds_error err = {DS_OK, -1, ""};
+  ds_scenario sc;
+  cr_assert(ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &tree, &sc, &d), "%s", d.text);
+  for (int eager = 0; eager < 2; eager++) {
+    const ds_sim_options opt = {.records = true, .eager = eager > 0};
+    ds_sim *sim;
+    cr_assert_eq(ds_sim_new(&sc.run, sc.sched, sc.route, &opt, &plain_alloc, &sim, &err), DS_OK, "%s", err.text);
+    cr_assert_eq(ds_sim_feed(sim, sc.workload.inline_requests, 2, &err), DS_OK, "%s", err.text);
+    ds_sim_close(sim);
+    for (bool more = true; more;) cr_assert_eq(ds_sim_step(sim, 1000000, &more, &err), DS_OK, "%s", err.text);
+    for (int i = 0; i < 2; i++) {
+      const ds_record *q = &ds_sim_result(sim)->records[i];
+      cr_expect_eq(q->replica, 0u, "request %d, eager %d", i, eager);
+      cr_expect_eq(q->finish_ns - q->arrival_ns, 210000000, "request %d, eager %d", i, eager);
+    }
+    ds_sim_free(sim);
+  }
+  ds_scenario_free(&sc);
+}
