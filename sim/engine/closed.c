@@ -24,6 +24,12 @@ ds_status ds_closed_hold(ds_sim *s, const ds_request *r, size_t n) {
   return DS_OK;
 }
 
+/* A further attempt is sent at t_ns. */
+ds_status ds_closed_again(ds_sim *s, uint64_t index, int64_t t_ns) {
+  s->held[index].request.arrival_ns = t_ns;
+  return ds_heap_push(&s->released, (ds_heap_item){(uint64_t)t_ns, (uint32_t)index, (uint32_t)index}, &s->alloc);
+}
+
 static ds_status release(ds_sim *s, uint64_t index, int64_t t_ns) {
   if (t_ns > s->held[index].request.arrival_ns) s->held[index].request.arrival_ns = t_ns;
   t_ns = s->held[index].request.arrival_ns;
@@ -53,7 +59,7 @@ static ds_status start(ds_sim *s) {
   return DS_OK;
 }
 
-/* A request is finished (as its client sees it) at finish_ns. */
+/* A request is finished (as its client sees it), or given up for good, at finish_ns. */
 ds_status ds_closed_finished(ds_sim *s, uint64_t index, int64_t finish_ns) {
   bool followed = false;
   for (uint64_t i = s->held[index].first_follower; i != NOBODY; i = s->held[i].next_follower) {
@@ -91,6 +97,15 @@ ds_status ds_closed_run(ds_sim *s) {
   while (s->events_left > 0) {
     int64_t arrival_ns = s->released.n > 0 ? (int64_t)s->released.item[0].key : DS_TIME_NEVER, first_ns, other_ns;
     ds_replica *r = first_event(s, &first_ns, &other_ns);
+    int64_t give_up_ns = DS_TIME_NEVER;
+    if (DS_UNLIKELY(s->give_up.n > 0)) give_up_ns = ds_give_up_next_ns(s);
+    if (give_up_ns <= arrival_ns && give_up_ns < DS_TIME_NEVER &&
+        (r == NULL || (r->in_flight ? first_ns > give_up_ns : first_ns >= give_up_ns))) {
+      DS_TRY(ds_give_up_first(s));
+      s->events_left--;
+      continue;
+    }
+    if (give_up_ns < other_ns) other_ns = give_up_ns;
     bool event = r != NULL && (r->in_flight ? first_ns <= arrival_ns : first_ns < arrival_ns);
     if (event) {
       int64_t left = s->events_left;

@@ -28,10 +28,12 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     uint64_t p = r->pending_least - (uint64_t)(r->pending_least > 0 ? 1 : 0);
     if (p < least) least = p;
   }
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0) && r->n_inbox > 0) least = 0; /* it may come in only to leave */
   if (s->speculative && r->v.n_running > 0) least = 0; /* several tokens an iteration */
-  if (least == UINT64_MAX) return DS_TIME_NEVER;
+  if (least == UINT64_MAX) return r->deadline_ns;
   if (least > 1000000) least = 1000000; /* keeps the product small; only makes the bound earlier */
   int64_t t = from + (int64_t)least * s->least_iteration_ns;
+  if (r->deadline_ns < t) t = r->deadline_ns;
   return t > now_ns ? t : now_ns + 1; /* that nobody has finished by now is known: replicas that were due are up to date */
 }
 
@@ -176,6 +178,8 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->identity = q->shared = q->load_to = 0;
   q->aside_ns = 0;
   q->look = DS_LOOK_DONE;
+  q->in_inbox = true;
+  q->gone = false;
   q->leaf = DS_KV_ROOT;
   q->part_at = a->span_tokens;
   q->n_parts = a->n_spans;
@@ -186,6 +190,13 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->last_grant = UINT32_MAX;
   for (int c = 0; c < DS_CAUSE_N / 2; c++) q->blame_ns[c] = 0; /* in two parts, which become single stores */
   for (int c = DS_CAUSE_N / 2; c < DS_CAUSE_N; c++) q->blame_ns[c] = 0;
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0)) {
+    if (s->opt.closed_loop) { /* its latency counts from the first attempt */
+      q->arrival_ns = s->arrival_ns[index];
+      q->blame_ns[DS_CAUSE_RETRY] = a->arrival_ns - q->arrival_ns;
+    }
+    DS_TRY(ds_deadline_set(s, r, slot, a->arrival_ns));
+  }
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;

@@ -148,6 +148,7 @@ typedef struct ds_sched_ops {
   bool oracle;             /* sees true output lengths */
   bool speculates;         /* plans drafts */
   bool reserves;           /* KV cannot run out after admission */
+  bool runs_to_end;        /* a batch cannot lose a row: whoever runs goes on although its client is gone */
   const char *engine;      /* engine card (or family) that it runs with when the scenario names none */
   /* Once per replica, on zeroed state; optional. May complain about options that do not go together. */
   ds_status (*init)(void *state, const ds_run *run, ds_error *err);
@@ -157,6 +158,8 @@ typedef struct ds_sched_ops {
   void (*on_arrival)(void *state, const ds_req_view *r); /* optional */
   ds_status (*plan)(void *state, const ds_sched_view *v, ds_plan *out);
   void (*on_finish)(void *state, const ds_req_view *r);  /* optional */
+  /* The client is gone: this request is taken out of where r->phase says that it is. NULL: on_finish, unless it waits. */
+  void (*on_abort)(void *state, uint32_t slot, const ds_req_view *r);
   /* The queue in an order of the policy's own, smallest first, ties by arrival, instead of first come first served
    * with the preempted in front. The number may not change while a request waits. Optional; `ranked` says whether the
    * options ask for it (NULL: always). */

@@ -113,6 +113,7 @@ typedef struct ds_workload {
   /* all */
   bool no_stream; /* the client sees nothing before the end */
   int64_t rtt_ns; /* between client and server, there and back */
+  ds_patience patience; /* timeout as the client sees it, the round trip included; notice_ns unused */
   char class_name[DS_NAME_MAX];
   int64_t max_tokens_fixed;  /* > 0: a count for everybody */
   double max_tokens_times;   /* > 0: so many times the true output */

@@ -132,6 +132,13 @@ static void additions(ds_json *j, const ds_report *r) {
   ds_json_number(j, "output_throughput_per_gpu", s->output_throughput / gpus);
   ds_json_number(j, "total_token_throughput_per_gpu", s->total_throughput / gpus);
   ds_json_count(j, "rejected", s->rejected);
+  if (r->scenario->workload.patience.timeout_ns > 0) {
+    const ds_result *q = r->drive->result;
+    ds_json_count(j, "timed_out", s->timed_out);
+    ds_json_count(j, "vain_attempts", q->vain_attempts);
+    ds_json_count(j, "retries", q->retries);
+    ds_json_count(j, "partial_output_tokens", q->partial_output_tokens);
+  }
   const ds_sched_ops *ops = r->scenario->sched;
   if (ops != NULL && ops->overlaps != NULL && ops->overlaps(r->scenario->run.pool.scheduler_config.bytes))
     ds_json_count(j, "wasted_decode_slots", r->drive->result->wasted_decode_slots);
@@ -286,7 +293,8 @@ static void method(ds_json *j, const ds_report *r) {
   lengths(j, "output_tokens", &r->drive->arrivals.output);
   ds_json_text(j, "loop", ds_trace_is_closed(r->drive->trace) ? "closed" : "open");
   if (w->closed_loop && w->kind == DS_WORKLOAD_GENERATE) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
-  ds_json_null(j, "timeout_s");
+  maybe(j, "timeout_s", w->patience.timeout_ns > 0, (double)w->patience.timeout_ns / 1e9);
+  if (w->patience.retries > 0) ds_json_integer(j, "retries", w->patience.retries);
   ds_json_count(j, "warmup_s", 0);
   ds_json_count(j, "cooldown_s", 0);
   ds_json_bool(j, "drain", true);

@@ -272,6 +272,7 @@ static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   ds_error err = {DS_OK, -1, ""};
   ds_run run = sc->run;
   ds_client_limits(&sc->workload, &run.slo.request);
+  run.patience = ds_client_patience(&sc->workload);
   ds_status status = ds_sim_new(&run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
   out->arrivals.rtt_ns = sc->workload.rtt_ns;
@@ -281,8 +282,9 @@ static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
 
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_drive_options own = *opt;
-  if (!ds_client_plain(&sc->workload)) own.keep_first = 0; /* re-runs know nothing of clients */
-  own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop;
+  if (!ds_client_plain(&sc->workload) || sc->workload.patience.timeout_ns > 0)
+    own.keep_first = 0; /* re-runs know nothing of clients */
+  own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop || sc->workload.patience.retries > 0;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
   if (!open_demand(sc, &out->merged, &out->trace, d)) return false;
