@@ -254,7 +254,7 @@ golden-update: all ## write hashes of golden outputs and the answers in README.m
 	@tests/run/readme.sh --update
 
 # --- installing ------------------------------------------------------------------------------------------------------
-DATA_FOLDERS := models hwprofiles traces studies plots
+DATA_FOLDERS := models hwprofiles traces studies
 .PHONY: install uninstall
 install: all ## install under PREFIX (default /usr/local), below DESTDIR
 	@$(PKG)/install.sh $(PROGRAM) '$(DESTDIR)$(PREFIX)' $(DATA_FOLDERS)
