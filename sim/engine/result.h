@@ -74,6 +74,7 @@ typedef struct ds_result {
   uint64_t good;            /* met every per-request limit */
   uint64_t miss_ttft, miss_tpot, miss_itl, miss_e2e; /* how many broke each limit */
   uint64_t input_tokens, output_tokens; /* of completed requests */
+  int64_t begin_ns; /* of the run; first_arrival_ns lies later when a warm-up has been left out */
   int64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
   /* Columns in order of arrival, one entry per submitted request. */
   size_t n;

@@ -364,7 +364,7 @@ static void finalise(ds_sim *s) {
   ds_blame_settle(s);
   out->submitted = s->n_fed;
   out->n = (size_t)s->n_fed;
-  out->first_arrival_ns = s->start_ns;
+  out->begin_ns = out->first_arrival_ns = s->start_ns;
   out->ttft_ns = s->ttft_ns;
   out->e2e_ns = s->e2e_ns;
   out->queue_ns = s->queue_ns;

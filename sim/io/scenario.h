@@ -111,6 +111,9 @@ typedef struct ds_workload {
   int64_t concurrency; /* so many in flight, each completion admits the next; 0: no cap */
   int64_t think_ns;    /* generate: pause before a freed seat is taken again */
   /* all */
+  /* Warm-up: the first requests by number, or those that arrive in the first time, are simulated and
+   * in no figure about requests. */
+  int64_t warmup_requests, warmup_ns;
   bool no_stream; /* the client sees nothing before the end */
   int64_t rtt_ns; /* between client and server, there and back */
   ds_patience patience; /* timeout as the client sees it, the round trip included; notice_ns unused */

@@ -15,7 +15,8 @@ static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
                                             "protocol",   "replay", "map",
-                                            "client",     "slo",    "tenant"};
+                                            "client",     "warmup", "slo",
+                                            "tenant"};
 static const ds_later workload_later[] = {
     {"priority", NULL, "a priority for a whole workload"},
     {"deadline", NULL, "deadlines"},
@@ -394,6 +395,29 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);
 }
 
+static bool read_warmup(ds_reader *r, const ds_node *warmup, ds_workload *w) {
+  static const char *const keys[] = {"requests", "duration"};
+  char text[48];
+  if (!warmup) return true;
+  if (strcmp(r->root, "workload") != 0) {
+    ds_complain_key(r->d, warmup, "%s: a warm-up is for one workload alone", ds_name(r, "warmup"));
+    ds_diag_expected(r->d, "no warmup among several workloads");
+    return false;
+  }
+  enter(r, "warmup");
+  if (!ds_section(r, warmup, keys, LEN(keys), NULL, 0)) return false;
+  const ds_node *n = ds_node_get(warmup, "requests"), *t = ds_node_get(warmup, "duration");
+  if (!n == !t) {
+    ds_complain(r->d, warmup, "%s wants one of requests and duration", ds_name(r, ""));
+    ds_diag_expected(r->d, "warmup: {requests: 100} or warmup: {duration: 60 s}");
+    return false;
+  }
+  if (n) return ds_opt_integer(r, warmup, "requests", 0, TOKENS_MAX, 0, &w->warmup_requests) && enter(r, "");
+  if (!ds_want_time(t, ds_name(r, "duration"), 0, LONGEST_NS, &w->warmup_ns, r->d)) return false;
+  ds_time_format(w->warmup_ns, text, sizeof text);
+  return ds_note(r, "duration", t, "", "%s", text) && enter(r, "");
+}
+
 static bool opt_time(ds_reader *r, const ds_node *map, const char *key, int64_t preset_ns,
                      int64_t *out) {
   const ds_node *n = ds_node_get(map, key);
@@ -489,7 +513,8 @@ bool ds_read_workload(ds_reader *r, const ds_node *workload) {
        !ds_note_text(r, "class", name, "", w->class_name)))
     return false;
   bool ok = read_max_tokens(r, ds_node_get(workload, "max_tokens"), w) &&
-            read_client(r, ds_node_get(workload, "client"), w);
+            read_client(r, ds_node_get(workload, "client"), w) &&
+            read_warmup(r, ds_node_get(workload, "warmup"), w);
   r->prefix[0] = '\0';
   return ok;
 }

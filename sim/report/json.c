@@ -295,7 +295,9 @@ static void method(ds_json *j, const ds_report *r) {
   if (w->closed_loop && w->kind == DS_WORKLOAD_GENERATE) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
   maybe(j, "timeout_s", w->patience.timeout_ns > 0, (double)w->patience.timeout_ns / 1e9);
   if (w->patience.retries > 0) ds_json_integer(j, "retries", w->patience.retries);
-  ds_json_count(j, "warmup_s", 0);
+  ds_json_number(j, "warmup_s",
+                 (double)(r->drive->result->first_arrival_ns - r->drive->result->begin_ns) / 1e9);
+  ds_json_count(j, "warmup_requests", r->drive->warmup.n);
   ds_json_count(j, "cooldown_s", 0);
   ds_json_bool(j, "drain", true);
   ds_json_text(j, "initial_cache", sc->run.pool.warm_cache ? "warm" : "empty");

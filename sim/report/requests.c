@@ -13,15 +13,20 @@ static int by_index(const void *a, const void *b) {
   return ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
 }
 
-static const ds_record **in_order(const ds_result *r) {
-  const ds_record **rows = malloc((r->n + 1) * sizeof *rows);
+/* Those of the warm-up, too. */
+static size_t all_of(const ds_drive *drive) { return drive->result->n + drive->warmup.n; }
+
+static const ds_record **in_order(const ds_drive *drive) {
+  const ds_result *r = drive->result;
+  const size_t n = all_of(drive);
+  const ds_record **rows = malloc((n + 1) * sizeof *rows);
   if (rows == NULL) return NULL;
   bool sorted = true;
-  for (size_t i = 0; i < r->n; i++) {
+  for (size_t i = 0; i < n; i++) {
     rows[i] = &r->records[i];
     sorted = sorted && (i == 0 || rows[i - 1]->index < rows[i]->index);
   }
-  if (!sorted) qsort(rows, r->n, sizeof *rows, by_index);
+  if (!sorted) qsort(rows, n, sizeof *rows, by_index);
   return rows;
 }
 
@@ -53,6 +58,11 @@ static void csv_header(ds_outfile *out) {
   ds_out_text(out, "\n");
 }
 
+static char *put_text(char *p, const char *text) {
+  size_t n = strlen(text);
+  memcpy(p, text, n);
+  return p + n;
+}
 static char *put_cell_u64(char *p, uint64_t v) {
   *p++ = ',';
   return p + ds_put_u64(p, v);
@@ -81,7 +91,13 @@ static void csv_failed(ds_outfile *out, int64_t arrival_ns, uint32_t input, uint
   ds_out_text(out, "\n");
 }
 
-static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *class_name) {
+/* Of a request that was answered. */
+static const char *status_of(const ds_drive *drive, const ds_record *q) {
+  return ds_warmup_has(&drive->warmup, q) ? "warmup" : "ok";
+}
+
+static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *status,
+                    const char *class_name) {
   if (q->timed_out) {
     csv_failed(out, q->arrival_ns, q->input_tokens, q->output_tokens, "timeout", id, class_name);
     return;
@@ -94,8 +110,8 @@ static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const c
   p = put_cell_u64(p, q->input_tokens);
   p = put_cell_u64(p, q->output_tokens);
   p = put_cell_u64(p, q->cached_tokens);
-  memcpy(p, ",ok", 3);
-  p = put_cell_u64(p + 3, q->replica);
+  *p++ = ',';
+  p = put_cell_u64(put_text(p, status), q->replica);
   p = put_cell_time(p, q->scheduled_ns, 9);
   p = put_cell_time(p, q->first_token_ns, 9);
   p = put_cell_time(p, q->finish_ns, 9);
@@ -124,28 +140,25 @@ static const char *class_of(const ds_drive *drive, uint64_t index, const char *c
 }
 
 bool ds_requests_csv(ds_outfile *out, const ds_drive *drive, const char *class_name) {
-  const ds_result *r = drive->result;
-  const ds_record **rows = in_order(r);
+  const size_t n = all_of(drive);
+  const ds_record **rows = in_order(drive);
   if (rows == NULL) return false;
   csv_header(out);
   const ds_oversize *o = &drive->oversize;
   size_t away = 0;
-  for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
-    uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
+  for (size_t i = 0; i <= n && !ds_out_failed(out); i++) {
+    uint64_t index = i < n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
       csv_rejected(out, &o->rejected[away], ds_trace_id(drive->trace, o->rejected[away].index),
                    class_of(drive, o->rejected[away].index, class_name));
-    if (i < r->n) csv_row(out, rows[i], ds_trace_id(drive->trace, index), class_of(drive, index, class_name));
+    if (i < n)
+      csv_row(out, rows[i], ds_trace_id(drive->trace, index), status_of(drive, rows[i]),
+              class_of(drive, index, class_name));
   }
   free(rows);
   return true;
 }
 
-static char *put_text(char *p, const char *text) {
-  size_t n = strlen(text);
-  memcpy(p, text, n);
-  return p + n;
-}
 static char *put_field_u64(char *p, const char *name, uint64_t v) {
   p = put_text(p, name);
   return p + ds_put_u64(p, v);
@@ -224,7 +237,9 @@ static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q
   p = put_field_u64(p, ",\"input_tokens\":", q->input_tokens);
   p = put_field_u64(p, ",\"output_tokens\":", q->output_tokens);
   p = put_field_u64(p, ",\"cached_tokens\":", q->cached_tokens);
-  p = put_field_u64(p, ",\"status\":\"ok\",\"replica\":", q->replica);
+  p = put_text(p, ",\"status\":\"");
+  p = put_text(p, status_of(drive, q));
+  p = put_field_u64(p, "\",\"replica\":", q->replica);
   p = put_field_time(p, ",\"scheduled_s\":", q->scheduled_ns, 9);
   p = put_field_time(p, ",\"first_token_s\":", q->first_token_ns, 9);
   p = put_field_time(p, ",\"finish_s\":", q->finish_ns, 9);
@@ -248,17 +263,17 @@ static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q
 }
 
 bool ds_requests_jsonl(ds_outfile *out, const ds_drive *drive, const char *class_name) {
-  const ds_result *r = drive->result;
-  const ds_record **rows = in_order(r);
+  const size_t n = all_of(drive);
+  const ds_record **rows = in_order(drive);
   if (rows == NULL) return false;
   const ds_oversize *o = &drive->oversize;
   size_t away = 0;
-  for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
-    uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
+  for (size_t i = 0; i <= n && !ds_out_failed(out); i++) {
+    uint64_t index = i < n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
       jsonl_failed(out, drive, &o->rejected[away], "rejected",
                    class_of(drive, o->rejected[away].index, class_name));
-    if (i < r->n) jsonl_row(out, drive, rows[i], index, class_of(drive, index, class_name));
+    if (i < n) jsonl_row(out, drive, rows[i], index, class_of(drive, index, class_name));
   }
   free(rows);
   return true;

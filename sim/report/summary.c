@@ -369,9 +369,10 @@ static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
   }
   s->batch_mean = batch_ns / busy_ns;
   s->tokens_per_step = iterations > 0 ? tokens / iterations : 0;
-  double span_ns = s->duration_s * 1e9; /* a server may go on after its last client has given up */
+  /* A server may go on after its last client has given up, and has begun before a warm-up's end. */
+  double span_ns = (double)(r->last_finish_ns - r->begin_ns);
   for (size_t i = 0; i < r->n_replicas && r->timed_out > 0; i++) {
-    double end_ns = (double)(r->replicas[i].last_end_ns - r->first_arrival_ns);
+    double end_ns = (double)(r->replicas[i].last_end_ns - r->begin_ns);
     if (end_ns > span_ns) span_ns = end_ns;
   }
   s->busy_fraction = s->duration_s > 0 ? busy_ns / (span_ns * (double)r->n_replicas) : 0;
@@ -393,6 +394,7 @@ static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
 static void energy(ds_summary *s, const ds_run *run, const ds_result *r) {
   const ds_hw *hw = &run->pool.hw;
   if (run->cost_tier == DS_COST_LINEAR || !(hw->power_w > 0) || !(s->duration_s > 0)) return;
+  if (r->begin_ns != r->first_arrival_ns) return; /* not known for the time behind a warm-up alone */
   ds_math math = DS_MATH_16;
   ds_format weights = run->model.experts > 0 ? run->expert_weights : run->weights; /* most of the arithmetic */
   if (weights == DS_FMT_FP8 || weights == DS_FMT_INT8 || weights == DS_FMT_FP8_BLOCK ||

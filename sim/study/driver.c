@@ -178,6 +178,20 @@ static bool see(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
   return true;
 }
 
+/* Without the warm-up. */
+static bool cut_warmup(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
+  const ds_workload *w = &sc->workload;
+  if (w->warmup_requests == 0 && w->warmup_ns == 0) return true;
+  size_t all = drive->result->n;
+  if (!ds_warmup_cut(w, &sc->run.slo.request, drive->result, &drive->ordered, &drive->arrivals, &drive->warmup))
+    return out_of_memory(d);
+  drive->result = &drive->ordered.result;
+  if (drive->result->n > 0) return true;
+  ds_diag_set(d, DS_EXIT_INPUT, sc->path, 0, 0, "the warm-up takes all %zu requests", all);
+  ds_diag_expected(d, "a workload that goes on after it");
+  return false;
+}
+
 /* r is changed. */
 static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool closed,
                        ds_drive *drive, ds_request *r, size_t n, progress *p, ds_diag *d) {
@@ -195,11 +209,11 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
   ds_sim_close(drive->sim);
   if (!advance(sc, opt, drive, p, d)) return false;
   drive->result = ds_sim_result(drive->sim);
-  if (!closed) return see(sc, drive, d);
+  if (!closed) return see(sc, drive, d) && cut_warmup(sc, drive, d);
   if (!ds_by_arrival_of(drive->result, r, &drive->ordered, &drive->arrivals))
     return out_of_memory(d);
   drive->result = &drive->ordered.result;
-  return see(sc, drive, d);
+  return see(sc, drive, d) && cut_warmup(sc, drive, d);
 }
 
 static bool feed_closed(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
@@ -284,6 +298,11 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   ds_drive_options own = *opt;
   if (!ds_client_plain(&sc->workload) || sc->workload.patience.timeout_ns > 0)
     own.keep_first = 0; /* re-runs know nothing of clients */
+  bool warms = sc->workload.warmup_requests > 0 || sc->workload.warmup_ns > 0;
+  if (warms) {
+    own.keep_first = 0;
+    own.sim.records = own.sim.gaps = true; /* whose gap is whose */
+  }
   own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop || sc->workload.patience.retries > 0;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
@@ -308,7 +327,7 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   free(chunk);
   if (good && !own.sim.closed_loop) {
     out->result = ds_sim_result(out->sim);
-    good = see(sc, out, d);
+    good = see(sc, out, d) && cut_warmup(sc, out, d);
   }
   return good;
 }
@@ -334,6 +353,7 @@ void ds_drive_free(ds_drive *drive) {
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
   ds_by_arrival_free(&drive->ordered);
+  ds_warmup_free(&drive->warmup);
   free(drive->first);
   ds_span_room_free(&drive->first_spans);
   memset(drive, 0, sizeof *drive);
