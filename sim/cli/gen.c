@@ -184,6 +184,12 @@ static bool generate(const gen_args *a, const ds_data_dirs *dirs, ds_scenario *s
     ds_diag_set(d, DS_EXIT_INPUT, a->scenario, 0, 0, "the workload is not generated");
     ds_diag_expected(d, "workload: {generate: {...}}");
   }
+  if (good && sc->workload.series != DS_SERIES_NONE) {
+    good = false;
+    ds_diag_set(d, DS_EXIT_INPUT, a->scenario, 0, 0, "the protocol is a series of runs");
+    ds_diag_expected(d, "one of them: --set workload.protocol.%s",
+                     sc->workload.series == DS_SERIES_SWEEP ? "at='8 /s' (or synchronous, throughput)" : "rate='8 /s'");
+  }
   ds_outfile *out = good ? ds_outfile_open(a->out != NULL ? a->out : "-", d) : NULL;
   good = out != NULL && write_all(sc, a, out, d) && ds_outfile_close(out, d);
   if (good)

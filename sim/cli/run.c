@@ -11,6 +11,7 @@
 #include "io/flags.h"
 #include "report/report.h"
 #include "report/requests.h"
+#include "report/series.h"
 
 #define SLOW_RUN_S 1.0 /* beyond it the answer does without re-runs */
 
@@ -74,6 +75,7 @@ typedef struct run_args {
   char seed[64];
   bool exact, no_lease, quiet, explain;
   ds_bands bands; /* how far such predictions were off */
+  ds_series *series; /* of runs, of which the one at hand was chosen; NULL: it is alone */
   ds_outfile *command; /* what to type to run it again, without outputs */
 } run_args;
 
@@ -293,6 +295,7 @@ static void answer(const run_args *a, outputs *o, ds_report *r, double wall_s) {
   const char *no_color = getenv("NO_COLOR");
   r->colour = isatty(STDOUT_FILENO) == 1 && (no_color == NULL || no_color[0] == '\0');
   r->command = ds_outfile_text(a->command, NULL);
+  if (r->series != NULL) ds_series_table(o->answer, r->series);
   ds_answer(o->answer, r);
   ds_table(o->answer, r);
   r->breaking = NULL;
@@ -325,7 +328,8 @@ static bool report(const run_args *a, const ds_scenario *sc, const ds_drive *dri
                  .summary = &summary,
                  .warnings = &warnings,
                  .bands = &a->bands,
-                 .classes = &classes};
+                 .classes = &classes,
+                 .series = a->series};
   good = good && write_reports(a, o, &r, wall_s, d);
   ds_classes_free(&classes);
   return good;
@@ -391,6 +395,38 @@ static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag 
   return good;
 }
 
+typedef struct reader {
+  run_args *a;
+  const ds_data_dirs *dirs;
+} reader;
+
+static bool load_changed(void *user, const char *change, ds_scenario *sc, ds_diag *d) {
+  const reader *r = user;
+  r->a->sets[r->a->n_sets++] = change;
+  bool good = load(r->a, r->dirs, sc, d);
+  r->a->n_sets--;
+  return good;
+}
+
+/* A benchmark tool's series: all its runs, and then *sc is the one to look into. */
+static bool run_series(run_args *a, const ds_data_dirs *dirs, ds_scenario *sc, ds_diag *d) {
+  reader r = {a, dirs};
+  if (a->scenario != NULL && strcmp(a->scenario, "-") == 0) {
+    ds_diag_set(d, DS_EXIT_INPUT, sc->path, 0, 0, "a series of runs reads its scenario several times");
+    ds_diag_expected(d, "a scenario in a file, not on standard input");
+    return false;
+  }
+  a->series = calloc(1, sizeof *a->series);
+  if (a->series == NULL) return out_of_memory(d);
+  if (!ds_series_run(sc, load_changed, &r, a->series, d)) return false;
+  const ds_series *s = a->series;
+  size_t look = s->chosen < s->n ? s->chosen : s->kind == DS_SERIES_SWEEP ? 0 : s->n - 1;
+  ds_scenario_free(sc);
+  memset(sc, 0, sizeof *sc);
+  remember(a, "--set", s->row[look].change);
+  return load_changed(&r, s->row[look].change, sc, d);
+}
+
 static int run(run_args *a, const ds_data_dirs *dirs, ds_diag *d) {
   ds_scenario *sc = calloc(1, sizeof *sc);
   if (sc == NULL) {
@@ -401,7 +437,8 @@ static int run(run_args *a, const ds_data_dirs *dirs, ds_diag *d) {
     free(sc);
     return ds_fail(d, "run");
   }
-  bool slo_met = true, good = a->explain ? explain(sc, d) : simulate(a, sc, &slo_met, d);
+  bool slo_met = true, good = a->explain || sc->workload.series == DS_SERIES_NONE || run_series(a, dirs, sc, d);
+  good = good && (a->explain ? explain(sc, d) : simulate(a, sc, &slo_met, d));
   ds_scenario_free(sc);
   free(sc);
   if (!good) return ds_fail(d, "run");
@@ -413,7 +450,7 @@ int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs) {
   ds_diag d = {.exit = DS_EXIT_OK};
   run_args a;
   memset(&a, 0, sizeof a);
-  a.sets = calloc((size_t)argc + 1, sizeof *a.sets);
+  a.sets = calloc((size_t)argc + 2, sizeof *a.sets); /* one more for a series */
   a.flags = calloc((size_t)argc + 1, sizeof *a.flags);
   a.command = ds_outfile_memory();
   int status = DS_EXIT_RUNTIME;
@@ -426,6 +463,7 @@ int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs) {
     status = go > 0 ? run(&a, dirs, &d) : go == 0 ? ds_help_exit(&c) : ds_fail(&d, "run");
   }
   ds_bands_free(&a.bands);
+  free(a.series);
   free(a.sets);
   free(a.flags);
   ds_outfile_discard(a.command);

@@ -56,6 +56,9 @@ typedef struct ds_map_entry {
   char column[64]; /* a name; in JSON a path with dots */
 } ds_map_entry;
 
+/* A protocol that is several runs: every one is the scenario with one value changed. */
+typedef enum ds_series_kind { DS_SERIES_NONE, DS_SERIES_SWEEP, DS_SERIES_SEARCH } ds_series_kind;
+
 typedef struct ds_workload {
   ds_workload_kind kind;
   /* merged */
@@ -98,6 +101,8 @@ typedef struct ds_workload {
   char rows_path_given[1024];
   char preset[40], protocol[40]; /* as the scenario names them; empty: none */
   char rows_order;               /* r: at random, e: each equally often, shuffled; a: as recorded */
+  ds_series_kind series;
+  int64_t series_runs; /* of a sweep */
   int64_t limit_ttft_ns, limit_tpot_ns; /* p99 limits that come with a protocol; 0: none */
   struct ds_law_table *tables;          /* owned */
   /* inline */

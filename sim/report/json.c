@@ -361,6 +361,33 @@ static void by_class(ds_json *j, const ds_classes *c) {
   ds_json_end_object(j);
 }
 
+/* The runs of a benchmark tool's series, and which of them the rest of this object is about. */
+static void series(ds_json *j, const ds_series *s) {
+  if (s == NULL) return;
+  ds_json_array(j, "series");
+  for (size_t i = 0; i < s->n; i++) {
+    const ds_series_row *r = &s->row[i];
+    ds_json_object(j, NULL);
+    ds_json_text(j, "run", r->what[0] != '\0' ? r->what : "rate");
+    maybe(j, "request_rate", r->rate_per_s > 0, r->rate_per_s);
+    ds_json_text(j, "set", r->change);
+    if (s->judged) ds_json_bool(j, "slo_met", r->holds);
+    else ds_json_null(j, "slo_met");
+    ds_json_count(j, "completed", r->summary.completed);
+    ds_json_number(j, "duration", r->summary.duration_s);
+    ds_json_number(j, "request_throughput", r->summary.request_throughput);
+    ds_json_number(j, "output_throughput", r->summary.output_throughput);
+    dist(j, "ttft", &r->summary.ttft);
+    dist(j, "tpot", &r->summary.tpot);
+    dist(j, "itl", &r->summary.itl);
+    dist(j, "e2el", &r->summary.e2el);
+    ds_json_end_object(j);
+  }
+  ds_json_end_array(j);
+  if (s->chosen < s->n) ds_json_count(j, "series_chosen", s->chosen);
+  else ds_json_null(j, "series_chosen");
+}
+
 bool ds_json_report(ds_outfile *out, const ds_report *r) {
   const char *trace_sha256 = ds_trace_sha256(r->drive->trace);
   char hash[65], all[64 * 32 + 1] = ""; /* of several workloads: one after the other */
@@ -384,6 +411,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   ds_json_end_object(&j);
   trust(&j, r);
   by_class(&j, r->classes);
+  series(&j, r->series);
   ds_json_array(&j, "warnings");
   for (size_t i = 0; i < r->warnings->n; i++) ds_json_text(&j, NULL, r->warnings->text[i]);
   ds_json_end_array(&j);
