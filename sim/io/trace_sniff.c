@@ -23,7 +23,9 @@ static const sign csv_columns[] = {
     {"Request tokens", "burstgpt", NULL},  {"arrival_time_us", "tracev2", NULL},
     {"num_prefill_tokens", "vidur", NULL}, {"arrived_at", "vidur", NULL},
     {"prompt_size", "splitwise", NULL}};
-static const sign csv_signs[] = {{"trace_version:", "tracev2", NULL},
+static const sign csv_signs[] = {{"ContextTokens", "azure", NULL}, /* even where no comma parts them */
+                                 {"Request tokens", "burstgpt", NULL},
+                                 {"trace_version:", "tracev2", NULL},
                                  {",Gamma,", "servegen", NULL},
                                  {",Weibull,", "servegen", NULL}};
 static const sign json_signs[] = {
@@ -45,6 +47,8 @@ static const sign json_signs[] = {
      "a ShareGPT file (key conversations): texts without lengths or times"},
     {"\"input_length\"", "mooncake", NULL},
     {"\"hash_ids\"", "mooncake", NULL},
+    {"\"input_tokens\": \"{", NULL,
+     "the lengths of a ServeGen client; give the file of its windows, NAME-trace.csv, beside it"},
     {"\"created_time\"", "mooncake", NULL},
     {"\"text_input\"", "mooncake", NULL}};
 static const struct {
@@ -263,7 +267,7 @@ bool ds_trace_sniff(ds_input *in, const char *format, const char **found, ds_dia
   if (ds_is_tar(s, n)) { /* the one format of which an archive makes a trace */
     *found = "weka";
     if (stated == NULL || strcmp(stated, "weka") == 0) return true;
-    return refuse(in, d, "a tar archive", "a single file");
+    return refuse(in, d, "a tar archive, or a folder", "a single file");
   }
   if (!no_trace_at_all(in, s, n, d)) return false;
   while (n > 0 && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n')) {

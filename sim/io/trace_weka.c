@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Sessions of coding agents as kv-cache-tester (WEKA) records them: a JSON object each, in a file,
- * in a row of them, or in a tar archive of such files. Blocks of 64 tokens without the partial last
+ * in a row of them, in a tar archive or in a folder of such files. Blocks of 64 tokens without the partial last
  * one; ids mean something within their session only. There is no absolute time: a session begins at
  * 0, and a request follows the one before it. */
 #include <stdlib.h>
@@ -253,8 +253,12 @@ static bool read_session(weka *k, ds_pull *p, ds_diag *d) {
   }
   if (!ds_pull_done(p)) return ds_rows_not_json(r, p, d);
   if (requests.begin == NULL) {
-    ds_rows_bad(r, p->begin, d, "a session without requests");
-    ds_diag_expected(
+    bool other = k->tar && k->number == 1;
+    ds_rows_bad(r, p->begin, d, other ? "no session of an agent: it has no requests" : "a session without requests");
+    if (other)
+      ds_diag_expected(d, "an archive of agents' sessions (of a ServeGen archive, unpack one client's files: "
+                          "NAME-trace.csv and NAME-dataset.json)");
+    else ds_diag_expected(
         d, "requests: [{\"t\": 0.0, \"in\": 15171, \"out\": 240, \"hash_ids\": [...]}, ...]");
     return false;
   }

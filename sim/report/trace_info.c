@@ -105,7 +105,7 @@ static void oddities(ds_outfile *out, const ds_trace *t, const ds_trace_stats *s
     paragraph(out, any ? "" : "odd", line);                                                        \
     any = true;                                                                                    \
   } while (0)
-  if (s->n > 20 && s->ties * 2 > s->n && s->tick_ns > 0) {
+  if (s->n > 20 && s->ties * 2 > s->n && s->tick_ns > 0 && !ds_trace_is_closed(t)) {
     char tick[DS_NUMBER_BYTES];
     ds_put_duration(tick, s->tick_ns);
     ODD("%.1f %% of requests arrive together with the one before, in ticks of about %s: if the "

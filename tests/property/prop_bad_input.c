@@ -293,7 +293,7 @@ static const bad cases[] = {
     TRACE("web page", "<!DOCTYPE html><html></html>\n",
      "t.csv: ", "HTML", "the raw file"),
     TRACE("other columns", "time,prompt,answer\n1,2,3\n",
-     "t.csv:1:1: ", "time,prompt", "TIMESTAMP,ContextTokens,GeneratedTokens"),
+     "t.csv:1:1: ", "time, prompt, answer", "map: {arrival: COLUMN:UNIT"),
     /* The command line. */
     ARGS("unknown flag", 2, NULL, "--jsn", NULL, "--json", "--jsn", "x"),
     ARGS("flag without value", 2, NULL, "--set", NULL, NULL, "--set"),
