@@ -335,18 +335,43 @@ static bool report(const run_args *a, const ds_scenario *sc, const ds_drive *dri
   return good;
 }
 
+/* A value of many words over several lines. */
+static void explain_long(ds_outfile *out, const ds_setting *s) {
+  ds_out_printf(out, "%s", s->key);
+  size_t column = 80;
+  for (const char *word = s->value; *word != '\0';) {
+    size_t n = strcspn(word, " ");
+    if (column + 1 + n > 80) {
+      ds_out_text(out, "\n   ");
+      column = 3;
+    }
+    ds_out_printf(out, " %.*s", (int)n, word);
+    column += 1 + n;
+    word += n + (word[n] == ' ');
+  }
+  ds_out_text(out, "\n");
+}
+
 static bool explain(const ds_scenario *sc, ds_diag *d) {
   ds_outfile *out = ds_outfile_open("-", d);
   if (out == NULL) return false;
-  int key = 0, value = 0;
+  int key = 0;
   for (size_t i = 0; i < sc->n_settings; i++) {
-    int k = (int)strlen(sc->settings[i].key), v = (int)strlen(sc->settings[i].value);
+    int k = (int)strlen(sc->settings[i].key);
     if (k > key) key = k;
-    if (v > value && v <= 40) value = v; /* one long value must not push the rest away */
   }
+  if (key > 36) key = 36; /* one long name must not push the rest away */
   for (size_t i = 0; i < sc->n_settings; i++) {
     const ds_setting *s = &sc->settings[i];
-    ds_out_printf(out, "%-*s  %-*s  # %s\n", key, s->key, value, s->value, s->from);
+    int k = (int)strlen(s->key), v = (int)strlen(s->value), f = (int)strlen(s->from);
+    if (k < key) k = key;
+    if (k + 2 + v + 4 + f <= 80) {
+      ds_out_printf(out, "%-*s  %s  # %s\n", key, s->key, s->value, s->from);
+      continue;
+    }
+    if (k + 2 + v <= 80) ds_out_printf(out, "%-*s  %s\n", key, s->key, s->value);
+    else explain_long(out, s);
+    ds_out_printf(out, "%*s  # %s\n", 4 + f + key <= 80 ? key : 2, "", s->from);
   }
   if (ds_outfile_close(out, d)) return ds_outfile_publish(out, d);
   ds_outfile_discard(out);
@@ -358,8 +383,8 @@ static void account(const ds_scenario *sc, const ds_drive *drive) {
   if (sc->workload.kind != DS_WORKLOAD_TRACE || drive->trace == NULL) return;
   char text[600];
   ds_trace_account(drive->trace, text, sizeof text);
-  fprintf(stderr, "%s (%s): %s\n", sc->workload.path_given, ds_trace_format(drive->trace), text);
-  if (ds_trace_note(drive->trace) != NULL) fprintf(stderr, "%s\n", ds_trace_note(drive->trace));
+  ds_say("%s (%s): %s", sc->workload.path_given, ds_trace_format(drive->trace), text);
+  if (ds_trace_note(drive->trace) != NULL) ds_say("%s", ds_trace_note(drive->trace));
 }
 
 static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag *d) {

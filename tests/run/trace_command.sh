@@ -107,7 +107,7 @@ for to in azure mooncake burstgpt vidur; do
   done
 done
 ds trace convert $native --to mooncake -o "$tmp/m"
-lost=$(cat "$tmp/err")
+lost=$(tr '\n' ' ' <"$tmp/err" | tr -s ' ') # lines are wrapped
 ds trace convert "$tmp/m" --set import.block_tokens=16 --set replay=open-loop -o "$tmp/n"
 same "ids, sessions, pauses, classes and blocks through mooncake" "$(cksum <"$tmp/n")" \
   "$(sed 's/,"max_tokens":[0-9]*//; s/,"turn":[0-9]*//' "$tmp/native" | cksum)"
