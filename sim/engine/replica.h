@@ -57,7 +57,14 @@ typedef struct ds_held { /* a request of a closed loop */
   ds_request request;
   uint64_t first_follower, next_follower; /* indices; UINT64_MAX: none */
   uint32_t retries;  /* so far */
+  uint32_t waits;    /* for so many requests */
+  uint32_t first_join; /* of those that wait for it beside another: 1 + place in ds_sim.join; 0: none */
+  int64_t ready_ns;  /* when the last of those that it waited for was finished, so far */
 } ds_held;
+
+typedef struct ds_join {
+  uint32_t follower, next; /* next: as first_join */
+} ds_join;
 
 typedef struct ds_inbox_entry {
   int64_t time_ns;
@@ -193,6 +200,8 @@ struct ds_sim {
   ds_held *held;
   int64_t *arrival_ns;
   size_t cap_held, cap_arrival;
+  ds_join *join;
+  size_t n_join, cap_join;
   ds_heap released;
   ds_heap give_up; /* deadlines of clients that may ask again, or let another in */
   uint64_t next_uncapped;

@@ -194,6 +194,7 @@ void ds_sim_free(ds_sim *s) {
   ds_heap_free(&s->released, &a);
   ds_heap_free(&s->give_up, &a);
   ds_alloc_free(&a, s->held, s->cap_held, sizeof *s->held);
+  ds_alloc_free(&a, s->join, s->cap_join, sizeof *s->join);
   ds_alloc_free(&a, s->arrival_ns, s->cap_arrival, sizeof *s->arrival_ns);
   ds_alloc_free(&a, s->replica, s->n_replicas, sizeof *s->replica);
   ds_alloc_free(&a, s->totals, s->n_replicas, sizeof *s->totals);

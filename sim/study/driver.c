@@ -123,26 +123,49 @@ static bool out_of_memory(ds_diag *d) {
 
 /* ---- closed loop: everything is fed before the first step ---- */
 
+/* The number of a request of the trace among those that are fed; false: it was rejected, as the *fed-th of them. */
+static bool fed_number(const ds_oversize *o, uint64_t index, uint64_t *fed) {
+  size_t low = 0, high = o->n; /* rejected ones before it */
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (o->rejected[middle].index < index)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  bool rejected = low < o->n && o->rejected[low].index == index;
+  *fed = rejected ? low : index - low;
+  return !rejected;
+}
+
+/* Requests that wait for several. */
+static bool join(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
+  const ds_trace_join *j = NULL;
+  size_t n = 0;
+  bool good = drive->merged != NULL ? ds_merged_joins(drive->merged, &j, &n)
+              : drive->trace != NULL ? ds_trace_joins(drive->trace, &j, &n) : true;
+  if (!good) return out_of_memory(d);
+  for (size_t i = 0; i < n; i++) {
+    uint64_t follower, on;
+    ds_error err = {DS_OK, -1, ""};
+    if (!fed_number(&drive->oversize, j[i].follower, &follower) || !fed_number(&drive->oversize, j[i].on, &on)) continue;
+    ds_status status = ds_sim_join(drive->sim, follower, on, &err);
+    if (status != DS_OK) return complain(sc, drive, status, &err, d);
+  }
+  return true;
+}
+
 /* Numbers of the trace become those of what is fed. Who followed a rejected request follows whom
  * that one followed, or nobody. */
 static void renumber(const ds_oversize *o, ds_request *r, size_t n) {
   for (size_t i = 0; o->n > 0 && i < n; i++) {
     while (r[i].after > 0) {
-      uint64_t index = r[i].after - 1;
-      size_t low = 0, high = o->n; /* rejected ones before it */
-      while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (o->rejected[middle].index < index)
-          low = middle + 1;
-        else
-          high = middle;
+      uint64_t index = r[i].after - 1, fed;
+      if (fed_number(o, index, &fed)) {
+        r[i].after = 1 + fed;
+        break;
       }
-      if (low < o->n && o->rejected[low].index == index) {
-        r[i].after = o->rejected[low].request.after;
-        continue;
-      }
-      r[i].after = 1 + index - low;
-      break;
+      r[i].after = o->rejected[fed].request.after; /* whom that one followed */
     }
   }
 }
@@ -204,6 +227,7 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
   ds_error err = {DS_OK, -1, ""};
   ds_status status = ds_sim_feed(drive->sim, r, n, &err);
   if (status != DS_OK) return complain(sc, drive, status, &err, d);
+  if (closed && !join(sc, drive, d)) return false;
   if (!closed && !(ds_arrivals_add(&drive->arrivals, r, n) && keep_first(opt, drive, r, n)))
     return out_of_memory(d);
   ds_sim_close(drive->sim);
