@@ -50,7 +50,7 @@ static int64_t pause_ns(const ds_sim *s, uint64_t index, uint32_t k) {
   return (int64_t)(ns + 0.5);
 }
 
-static void store_timeout(ds_sim *s, const ds_req_view *v, const ds_slot *q, int64_t t_ns) {
+static void store_timeout(ds_sim *s, const ds_req_view *v, const ds_slot *q, uint32_t retries, int64_t t_ns) {
   bool waited = v->phase == DS_PHASE_WAITING && !v->admitted_before;
   int64_t wait_ns = (waited ? t_ns : q->scheduled_ns) - v->arrival_ns;
   s->ttft_ns[v->index] = 0;
@@ -64,7 +64,7 @@ static void store_timeout(ds_sim *s, const ds_req_view *v, const ds_slot *q, int
                                      .arrival_ns = q->arrival_ns,
                                      .finish_ns = t_ns,
                                      .timed_out = 1,
-                                     .retries = s->opt.closed_loop ? s->held[v->index].retries : 0,
+                                     .retries = retries,
                                      .input_tokens = v->prompt_tokens,
                                      .output_tokens = q->output,
                                      .replica = q->replica};
@@ -81,7 +81,7 @@ static ds_status give_up(ds_sim *s, uint32_t slot, int64_t t_ns) {
     s->result.retries++;
     return ds_closed_again(s, v->index, t_ns + pause_ns(s, v->index, h->retries++));
   }
-  store_timeout(s, v, q, t_ns);
+  store_timeout(s, v, q, h != NULL ? h->retries : 0, t_ns);
   return h != NULL ? ds_closed_finished(s, v->index, t_ns) : DS_OK;
 }
 
