@@ -48,7 +48,7 @@ static const sign json_signs[] = {
     {"\"input_length\"", "mooncake", NULL},
     {"\"hash_ids\"", "mooncake", NULL},
     {"\"input_tokens\": \"{", NULL,
-     "the lengths of a ServeGen client; give the file of its windows, NAME-trace.csv, beside it"},
+     "the lengths of a ServeGen client (NAME-trace.csv beside it is the trace)"},
     {"\"created_time\"", "mooncake", NULL},
     {"\"text_input\"", "mooncake", NULL}};
 static const struct {
