@@ -51,7 +51,7 @@ const ds_protocol ds_protocols[] = {
      "requests, concurrency (1), rate, smoothness, input_tokens (550), input_sd (0), "
      "output_tokens, "
      "output_sd (0)",
-     "ai-dynamo/aiperf"},
+     "ai-dynamo/aiperf docs/cli-options.md @003fc0f1"},
     {"llmperf",
      "LLMPerf: `concurrency` clients without pause; normal lengths, drawn again until above 0 and "
      "cut "
