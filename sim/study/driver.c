@@ -201,12 +201,18 @@ static bool see(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
   return true;
 }
 
-/* Without the warm-up. */
-static bool cut_warmup(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
+/* Some requests count less than others: each gap must be known to be whose. */
+static bool has_silent(const ds_workload *w) {
+  return w->warmup_requests > 0 || w->warmup_ns > 0 || w->patience.timeout_ns > 0;
+}
+
+/* Without the warm-up, and without the gaps of answers that nobody read to the end. */
+static bool cut_silent(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive, ds_diag *d) {
   const ds_workload *w = &sc->workload;
-  if (w->warmup_requests == 0 && w->warmup_ns == 0) return true;
+  if (!has_silent(w)) return true;
   size_t all = drive->result->n;
-  if (!ds_warmup_cut(w, &sc->run.slo.request, drive->result, &drive->ordered, &drive->arrivals, &drive->warmup))
+  if (!ds_warmup_cut(w, &sc->run.slo.request, drive->result, opt->sim.exact_itl, &drive->ordered, &drive->arrivals,
+                     &drive->warmup))
     return out_of_memory(d);
   drive->result = &drive->ordered.result;
   if (drive->result->n > 0) return true;
@@ -233,11 +239,11 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
   ds_sim_close(drive->sim);
   if (!advance(sc, opt, drive, p, d)) return false;
   drive->result = ds_sim_result(drive->sim);
-  if (!closed) return see(sc, drive, d) && cut_warmup(sc, drive, d);
+  if (!closed) return see(sc, drive, d) && cut_silent(sc, opt, drive, d);
   if (!ds_by_arrival_of(drive->result, r, &drive->ordered, &drive->arrivals))
     return out_of_memory(d);
   drive->result = &drive->ordered.result;
-  return see(sc, drive, d) && cut_warmup(sc, drive, d);
+  return see(sc, drive, d) && cut_silent(sc, opt, drive, d);
 }
 
 static bool feed_closed(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
@@ -320,12 +326,10 @@ static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
 
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_drive_options own = *opt;
-  if (!ds_client_plain(&sc->workload) || sc->workload.patience.timeout_ns > 0)
-    own.keep_first = 0; /* re-runs know nothing of clients */
-  bool warms = sc->workload.warmup_requests > 0 || sc->workload.warmup_ns > 0;
-  if (warms) {
+  if (!ds_client_plain(&sc->workload)) own.keep_first = 0; /* re-runs know nothing of clients */
+  if (has_silent(&sc->workload)) {
     own.keep_first = 0;
-    own.sim.records = own.sim.gaps = true; /* whose gap is whose */
+    own.sim.records = own.sim.gaps = true;
   }
   own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop || sc->workload.patience.retries > 0;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
@@ -351,7 +355,7 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   free(chunk);
   if (good && !own.sim.closed_loop) {
     out->result = ds_sim_result(out->sim);
-    good = see(sc, out, d) && cut_warmup(sc, out, d);
+    good = see(sc, out, d) && cut_silent(sc, opt, out, d);
   }
   return good;
 }

@@ -38,7 +38,7 @@ static bool count_tokens(ds_warmup *w, int64_t begin_ns, int64_t at_ns, uint64_t
 }
 
 /* Its gaps, and the seconds in which its tokens came out. */
-static bool add_gaps(ds_warmup *w, const ds_result *from, const ds_record *q, bool shown) {
+static bool add_gaps(ds_warmup *w, const ds_result *from, const ds_record *q, bool shown, bool exact) {
   int64_t at_ns = q->first_token_ns;
   if (!shown || q->n_chunks == 0) return count_tokens(w, from->begin_ns, q->finish_ns, q->output_tokens);
   if (!count_tokens(w, from->begin_ns, at_ns, 1)) return false;
@@ -46,7 +46,7 @@ static bool add_gaps(ds_warmup *w, const ds_result *from, const ds_record *q, bo
     int64_t gap_ns = from->gaps_ns[i];
     at_ns += gap_ns;
     ds_gaps_count(&w->gaps, gap_ns, 1);
-    if (w->gaps.exact && ds_gaps_push_exact(&w->gaps, gap_ns, 1, false, &ds_heap) != DS_OK) return false;
+    if (w->gaps.exact && ds_gaps_push_exact(&w->gaps, gap_ns, 1, exact, &ds_heap) != DS_OK) return false;
     if (!count_tokens(w, from->begin_ns, at_ns, from->chunk_tokens != NULL ? from->chunk_tokens[i] : 1)) return false;
   }
   return true;
@@ -81,20 +81,35 @@ static void blank(ds_result *r, size_t n) {
   if (r->arrival_ns != NULL) r->arrival_ns += n;
 }
 
-bool ds_warmup_cut(const ds_workload *w, const ds_slo_request *limits, const ds_result *from, ds_by_arrival *view,
-                   ds_arrivals *a, ds_warmup *out) {
+/* The requests behind the first n that were answered: their gaps and tokens alone, for *r. */
+static bool count_answered(const ds_workload *w, const ds_result *from, const ds_by_arrival *view, size_t n, bool exact,
+                           ds_warmup *out, ds_result *r) {
+  out->gaps.exact = true;
+  out->seconds.last = -1;
+  out->gaps.bucket = calloc(DS_GAPS_BUCKETS, sizeof *out->gaps.bucket);
+  bool good = out->gaps.bucket != NULL;
+  for (size_t k = n; k < from->n && good; k++) {
+    const ds_record *q = record_at(from, view, k);
+    good = q->timed_out || add_gaps(out, from, q, !w->no_stream, exact);
+  }
+  r->itl = &out->gaps;
+  r->seconds = &out->seconds;
+  return good;
+}
+
+bool ds_warmup_cut(const ds_workload *w, const ds_slo_request *limits, const ds_result *from, bool exact,
+                   ds_by_arrival *view, ds_arrivals *a, ds_warmup *out) {
   const ds_result whole = *from;
   const size_t n = count_out(w, &whole, view);
+  ds_result r = whole;
+  bool good = count_answered(w, &whole, view, n, exact, out, &r);
+  view->result = r;
+  if (n == 0) return good;
   ds_arrivals fresh;
   memset(&fresh, 0, sizeof fresh);
   fresh.rtt_ns = a->rtt_ns;
   fresh.capped = a->capped;
   out->n = n;
-  out->gaps.exact = true;
-  out->seconds.last = -1;
-  out->gaps.bucket = calloc(DS_GAPS_BUCKETS, sizeof *out->gaps.bucket);
-  bool good = out->gaps.bucket != NULL;
-  ds_result r = whole;
   blank(&r, n);
   for (size_t k = n; k < whole.n && good; k++) {
     const ds_record *q = record_at(&whole, view, k);
@@ -104,10 +119,8 @@ bool ds_warmup_cut(const ds_workload *w, const ds_slo_request *limits, const ds_
       out->index = q->index;
     }
     add_request(limits, q, &r);
-    good = ds_arrivals_add(&fresh, &one, 1) && (q->timed_out || add_gaps(out, &whole, q, !w->no_stream));
+    good = ds_arrivals_add(&fresh, &one, 1);
   }
-  r.itl = &out->gaps;
-  r.seconds = &out->seconds;
   view->result = r;
   ds_arrivals_free(a);
   *a = fresh;

@@ -55,6 +55,8 @@ Test(timeout, running_and_waiting_requests_leave_before_the_next_plan) {
   cr_assert_eq(r->last_finish_ns, 140 * MS);
   cr_assert_eq(r->e2e_ns[0], 100 * MS); /* when it was given up */
   cr_assert_eq(r->queue_ns[1], 100 * MS);
+  cr_assert_eq(r->itl->count, 2); /* those between the nine tokens are no answer's */
+  cr_assert_eq(r->itl->max_ns, 11 * MS);
   ds_summary s;
   cr_assert(ds_summary_of(&sc.run, r, &drive.arrivals, 0, &s));
   cr_assert_eq(s.failed, 2);
