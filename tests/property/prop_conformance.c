@@ -139,6 +139,7 @@ typedef struct outcome {
   ds_wide batch_ns, kv_block_ns;
   uint64_t timed_out, vain, retries, partial;
   bool whole; /* nothing was left behind */
+  bool odd;   /* the gaps of an answer are not the time that it took */
 } outcome;
 
 static void take_steps(ds_sim *sim, outcome *o) {
@@ -164,10 +165,19 @@ static bool nothing_left(const ds_sim *sim) {
   return true;
 }
 
+/* From its first token to its last, through one gap for each of the others. */
+static bool gaps_odd(const ds_result *r, const ds_record *q) {
+  int64_t t = q->first_token_ns;
+  if (r->gaps_ns == NULL || q->timed_out || q->n_chunks == 0) return false;
+  for (uint64_t k = 0; k < q->n_chunks; k++) t += r->gaps_ns[q->itl_first + k];
+  return t != q->finish_ns || q->n_chunks != q->output_tokens - 1;
+}
+
 static void take_result(ds_sim *sim, outcome *o, size_t n) {
   const ds_result *r = ds_sim_result(sim);
   if (r->records != NULL) memcpy(o->record, r->records, n * sizeof *o->record);
   for (size_t i = 0; i < n; i++) {
+    o->odd |= gaps_odd(r, &o->record[i]);
     o->record[i].itl_first = o->record[i].n_chunks = 0; /* of a run that keeps gaps only */
   }
   o->completed = r->completed, o->preemptions = r->num_preemptions;
@@ -337,7 +347,7 @@ static void check_world(world *w, uint64_t *s, i64 *preemptions, int *starved) {
 /* The same world with clients that give up: it runs to its end, and alike however it is stepped. */
 static void check_patience(world *w, uint64_t *s, i64 *given_up) {
   ds_patience *p = &w->run.patience;
-  ds_sim_options plain = {0}, no_lease = {.no_lease = true}, eager = {.eager = true}, steps = {.steps = true};
+  ds_sim_options plain = {0}, no_lease = {.no_lease = true}, eager = {.eager = true}, steps = {.steps = true, .gaps = true};
   *p = (ds_patience){.timeout_ns = between(s, 1, 300) * (chance(s, 50) ? 1000000 : 99991), .backoff_factor = 1};
   if (chance(s, 30)) p->notice_ns = between(s, 1, 20) * 1000000;
   bool closed = chance(s, 60);
@@ -368,6 +378,7 @@ static void check_patience(world *w, uint64_t *s, i64 *given_up) {
   for (size_t i = 0; i < 4; i++) {
     run_world(w, *other[i], &B);
     RULE(same_outcome(&A, &B, w->n) && A.vain == B.vain && A.partial == B.partial, "with clients that give up, way %zu gives other bytes", i);
+    RULE(!B.odd, "with clients that give up, gaps do not add up to the answer's time");
   }
 }
 
