@@ -131,10 +131,14 @@ check-deep: ## what takes longer: valgrind, static analysis by gcc and clang
 
 .PHONY: bench
 bench: $(B)/dryserve ## how fast the simulation itself is
-	@$(MAKE) --no-print-directory $(if $(V),,-s) $(B)/tests/bench/bench $(B)/tests/bench/bench_kv $(B)/tests/bench/make_azure
+	@$(MAKE) --no-print-directory $(if $(V),,-s) $(B)/tests/bench/bench $(B)/tests/bench/bench_kv \
+	  $(B)/tests/bench/bench_readers $(B)/tests/bench/make_azure
 	@$(B)/tests/bench/make_azure 1000000 > $(B)/tests/bench/million.csv
 	DRYSERVE=$(B)/dryserve BUILD=$(B) $(B)/tests/bench/bench 1000000 3 $(abspath $(B)/tests/bench/million.csv)
 	$(B)/tests/bench/bench_kv 1000000 3
+	@for i in $$(seq 300); do cat traces/chat-turns-sample.jsonl; done | sed 's/"id":"[^"]*",//' > $(B)/tests/bench/native.jsonl
+	@for i in $$(seq 3000); do cat traces/mooncake-sample.jsonl; done > $(B)/tests/bench/mooncake.jsonl
+	$(B)/tests/bench/bench_readers $(B)/tests/bench/million.csv $(B)/tests/bench/mooncake.jsonl $(B)/tests/bench/native.jsonl
 
 .PHONY: clean
 clean: ## remove everything built
@@ -259,7 +263,7 @@ golden-update: all ## write hashes of golden outputs and the answers in README.m
 	@tests/run/readme.sh --update
 
 # --- installing ------------------------------------------------------------------------------------------------------
-DATA_FOLDERS := models hwprofiles traces studies plots
+DATA_FOLDERS := models hwprofiles traces studies
 .PHONY: install uninstall
 install: all ## install under PREFIX (default /usr/local), below DESTDIR
 	@$(PKG)/install.sh $(PROGRAM) '$(DESTDIR)$(PREFIX)' $(DATA_FOLDERS)

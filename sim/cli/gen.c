@@ -111,35 +111,32 @@ static void put_row(ds_outfile *out, const ds_generated *q, uint64_t id, const c
 
 static void say(const ds_scenario *sc, const ds_arrivals *a, const ds_reuse *u, uint64_t forked) {
   ds_measured m;
-  char rate[DS_NUMBER_BYTES], text[DS_NUMBER_BYTES];
+  char rate[DS_NUMBER_BYTES], text[DS_NUMBER_BYTES], more[DS_NUMBER_BYTES];
   ds_measured_of(a, &m);
   ds_put_short(rate, m.rate_per_s);
-  fprintf(stderr, "generated %zu requests at %s /s (gaps CV %.2f", a->n, rate, m.cv);
-  fputs("; variance/mean of counts", stderr);
-  for (size_t k = 0; k < DS_WINDOWS; k++)
-    fprintf(stderr, "%s %.2f in %g s", k > 0 ? "," : "", m.dispersion[k], ds_window_s[k]);
+  ds_say("generated %zu requests at %s /s (gaps CV %.2f; variance/mean of counts %.2f in %g s, %.2f in "
+         "%g s, %.2f in %g s)",
+         a->n, rate, m.cv, m.dispersion[0], ds_window_s[0], m.dispersion[1], ds_window_s[1],
+         m.dispersion[2], ds_window_s[2]);
   ds_put_short(text, (double)a->input.sum / (double)a->n);
-  fprintf(stderr, ")\ninput tokens: mean %s, p50 %u, p99 %u, max %u", text,
-          ds_lengths_percentile(&a->input, 50), ds_lengths_percentile(&a->input, 99), a->input.max);
-  ds_put_short(text, (double)a->output.sum / (double)a->n);
-  fprintf(stderr, "; output tokens: mean %s, p50 %u, p99 %u, max %u\n", text,
-          ds_lengths_percentile(&a->output, 50), ds_lengths_percentile(&a->output, 99),
-          a->output.max);
+  ds_put_short(more, (double)a->output.sum / (double)a->n);
+  ds_say("input tokens: mean %s, p50 %u, p99 %u, max %u; output tokens: mean %s, p50 %u, p99 %u, max %u",
+         text, ds_lengths_percentile(&a->input, 50), ds_lengths_percentile(&a->input, 99),
+         a->input.max, more, ds_lengths_percentile(&a->output, 50),
+         ds_lengths_percentile(&a->output, 99), a->output.max);
   if (u->reused_tokens > 0)
-    fprintf(stderr, "%.1f %% of the input tokens were seen before\n",
+    ds_say("%.1f %% of the input tokens were seen before",
             100 * (double)u->reused_tokens / (double)u->input_tokens);
   if (forked > 0)
-    fprintf(stderr,
-            "note: %llu sub-agents begin in their session's first instant here: the form has no "
-            "word for whom a session follows\n",
+    ds_say("note: %llu sub-agents begin in their session's first instant here: the form has no "
+            "word for whom a session follows",
             (unsigned long long)forked);
   if (sc->workload.session.on)
-    fprintf(stderr,
-            "note: replay sessions with `replay: closed-loop`; a turn finds the prompt before "
-            "it, not its answer%s\n",
+    ds_say("note: replay sessions with `replay: closed-loop`; a turn finds the prompt before "
+            "it, not its answer%s",
             sc->workload.prefix.groups > 0 ? ", and groups of sessions share nothing" : "");
   if (sc->workload.concurrency > 0)
-    fprintf(stderr, "note: at most %lld in flight is no part of a trace; run the scenario for it\n",
+    ds_say("note: at most %lld in flight is no part of a trace; run the scenario for it",
             (long long)sc->workload.concurrency);
 }
 
@@ -183,6 +180,12 @@ static bool generate(const gen_args *a, const ds_data_dirs *dirs, ds_scenario *s
   if (!good) {
     ds_diag_set(d, DS_EXIT_INPUT, a->scenario, 0, 0, "the workload is not generated");
     ds_diag_expected(d, "workload: {generate: {...}}");
+  }
+  if (good && sc->workload.series != DS_SERIES_NONE) {
+    good = false;
+    ds_diag_set(d, DS_EXIT_INPUT, a->scenario, 0, 0, "the protocol is a series of runs");
+    ds_diag_expected(d, "one of them: --set workload.protocol.%s",
+                     sc->workload.series == DS_SERIES_SWEEP ? "at='8 /s' (or synchronous, throughput)" : "rate='8 /s'");
   }
   ds_outfile *out = good ? ds_outfile_open(a->out != NULL ? a->out : "-", d) : NULL;
   good = out != NULL && write_all(sc, a, out, d) && ds_outfile_close(out, d);

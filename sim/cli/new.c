@@ -72,7 +72,7 @@ static int parse(const ds_command *c, int argc, char **argv, ds_flag *flags, siz
 /* What was left out of an engine's command stands as comments on top. */
 static void say_notes(const char *text) {
   for (; text[0] == '#'; text = strchr(text, '\n') + 1)
-    fprintf(stderr, "note: %.*s\n", (int)strcspn(text + 2, "\n"), text + 2);
+    ds_say("note: %.*s", (int)strcspn(text + 2, "\n"), text + 2);
 }
 
 static bool print(const char *text, ds_diag *d) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cli/options.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #define NAMES_MAX 96
@@ -172,4 +173,28 @@ int ds_fail(const ds_diag *d, const char *command) {
   if (d->exit == DS_EXIT_USAGE)
     fprintf(stderr, "  see dryserve %s%s--help\n", command, command[0] != '\0' ? " " : "");
   return d->exit == DS_EXIT_OK ? DS_EXIT_RUNTIME : (int)d->exit;
+}
+
+void ds_say(const char *fmt, ...) {
+  char text[1600];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  size_t column = 0;
+  for (const char *word = text; *word != '\0';) {
+    size_t n = strcspn(word, " ");
+    if (column > 0 && column + 1 + n > 80) {
+      fputs("\n  ", stderr);
+      column = 2;
+    } else if (column > 0) {
+      fputc(' ', stderr);
+      column++;
+    }
+    fwrite(word, 1, n, stderr);
+    column += n;
+    word += n;
+    while (*word == ' ') word++;
+  }
+  fputc('\n', stderr);
 }

@@ -51,6 +51,8 @@ int ds_help_exit(const ds_command *c);
 /* Print *d to standard error, with a line on where to find help after a usage error; returns
  * d->exit. */
 int ds_fail(const ds_diag *d, const char *command);
+/* A remark to standard error, wrapped at 80 columns; further lines are indented. */
+void ds_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Usage error about an unknown word: names the nearest of the candidates. */
 void ds_unknown(ds_diag *d, const char *kind, const char *word, const char *const *candidates,
                 size_t n);

@@ -11,6 +11,7 @@
 #include "io/flags.h"
 #include "report/report.h"
 #include "report/requests.h"
+#include "report/series.h"
 
 #define SLOW_RUN_S 1.0 /* beyond it the answer does without re-runs */
 
@@ -74,6 +75,7 @@ typedef struct run_args {
   char seed[64];
   bool exact, no_lease, quiet, explain;
   ds_bands bands; /* how far such predictions were off */
+  ds_series *series; /* of runs, of which the one at hand was chosen; NULL: it is alone */
   ds_outfile *command; /* what to type to run it again, without outputs */
 } run_args;
 
@@ -293,6 +295,7 @@ static void answer(const run_args *a, outputs *o, ds_report *r, double wall_s) {
   const char *no_color = getenv("NO_COLOR");
   r->colour = isatty(STDOUT_FILENO) == 1 && (no_color == NULL || no_color[0] == '\0');
   r->command = ds_outfile_text(a->command, NULL);
+  if (r->series != NULL) ds_series_table(o->answer, r->series);
   ds_answer(o->answer, r);
   ds_table(o->answer, r);
   r->breaking = NULL;
@@ -325,24 +328,50 @@ static bool report(const run_args *a, const ds_scenario *sc, const ds_drive *dri
                  .summary = &summary,
                  .warnings = &warnings,
                  .bands = &a->bands,
-                 .classes = &classes};
+                 .classes = &classes,
+                 .series = a->series};
   good = good && write_reports(a, o, &r, wall_s, d);
   ds_classes_free(&classes);
   return good;
 }
 
+/* A value of many words over several lines. */
+static void explain_long(ds_outfile *out, const ds_setting *s) {
+  ds_out_printf(out, "%s", s->key);
+  size_t column = 80;
+  for (const char *word = s->value; *word != '\0';) {
+    size_t n = strcspn(word, " ");
+    if (column + 1 + n > 80) {
+      ds_out_text(out, "\n   ");
+      column = 3;
+    }
+    ds_out_printf(out, " %.*s", (int)n, word);
+    column += 1 + n;
+    word += n + (word[n] == ' ');
+  }
+  ds_out_text(out, "\n");
+}
+
 static bool explain(const ds_scenario *sc, ds_diag *d) {
   ds_outfile *out = ds_outfile_open("-", d);
   if (out == NULL) return false;
-  int key = 0, value = 0;
+  int key = 0;
   for (size_t i = 0; i < sc->n_settings; i++) {
-    int k = (int)strlen(sc->settings[i].key), v = (int)strlen(sc->settings[i].value);
+    int k = (int)strlen(sc->settings[i].key);
     if (k > key) key = k;
-    if (v > value && v <= 40) value = v; /* one long value must not push the rest away */
   }
+  if (key > 36) key = 36; /* one long name must not push the rest away */
   for (size_t i = 0; i < sc->n_settings; i++) {
     const ds_setting *s = &sc->settings[i];
-    ds_out_printf(out, "%-*s  %-*s  # %s\n", key, s->key, value, s->value, s->from);
+    int k = (int)strlen(s->key), v = (int)strlen(s->value), f = (int)strlen(s->from);
+    if (k < key) k = key;
+    if (k + 2 + v + 4 + f <= 80) {
+      ds_out_printf(out, "%-*s  %s  # %s\n", key, s->key, s->value, s->from);
+      continue;
+    }
+    if (k + 2 + v <= 80) ds_out_printf(out, "%-*s  %s\n", key, s->key, s->value);
+    else explain_long(out, s);
+    ds_out_printf(out, "%*s  # %s\n", 4 + f + key <= 80 ? key : 2, "", s->from);
   }
   if (ds_outfile_close(out, d)) return ds_outfile_publish(out, d);
   ds_outfile_discard(out);
@@ -354,8 +383,8 @@ static void account(const ds_scenario *sc, const ds_drive *drive) {
   if (sc->workload.kind != DS_WORKLOAD_TRACE || drive->trace == NULL) return;
   char text[600];
   ds_trace_account(drive->trace, text, sizeof text);
-  fprintf(stderr, "%s (%s): %s\n", sc->workload.path_given, ds_trace_format(drive->trace), text);
-  if (ds_trace_note(drive->trace) != NULL) fprintf(stderr, "%s\n", ds_trace_note(drive->trace));
+  ds_say("%s (%s): %s", sc->workload.path_given, ds_trace_format(drive->trace), text);
+  if (ds_trace_note(drive->trace) != NULL) ds_say("%s", ds_trace_note(drive->trace));
 }
 
 static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag *d) {
@@ -392,6 +421,38 @@ static bool simulate(const run_args *a, ds_scenario *sc, bool *slo_met, ds_diag 
   return good;
 }
 
+typedef struct reader {
+  run_args *a;
+  const ds_data_dirs *dirs;
+} reader;
+
+static bool load_changed(void *user, const char *change, ds_scenario *sc, ds_diag *d) {
+  const reader *r = user;
+  r->a->sets[r->a->n_sets++] = change;
+  bool good = load(r->a, r->dirs, sc, d);
+  r->a->n_sets--;
+  return good;
+}
+
+/* A benchmark tool's series: all its runs, and then *sc is the one to look into. */
+static bool run_series(run_args *a, const ds_data_dirs *dirs, ds_scenario *sc, ds_diag *d) {
+  reader r = {a, dirs};
+  if (a->scenario != NULL && strcmp(a->scenario, "-") == 0) {
+    ds_diag_set(d, DS_EXIT_INPUT, sc->path, 0, 0, "a series of runs reads its scenario several times");
+    ds_diag_expected(d, "a scenario in a file, not on standard input");
+    return false;
+  }
+  a->series = calloc(1, sizeof *a->series);
+  if (a->series == NULL) return out_of_memory(d);
+  if (!ds_series_run(sc, load_changed, &r, a->series, d)) return false;
+  const ds_series *s = a->series;
+  size_t look = s->chosen < s->n ? s->chosen : s->kind == DS_SERIES_SWEEP ? 0 : s->n - 1;
+  ds_scenario_free(sc);
+  memset(sc, 0, sizeof *sc);
+  remember(a, "--set", s->row[look].change);
+  return load_changed(&r, s->row[look].change, sc, d);
+}
+
 static int run(run_args *a, const ds_data_dirs *dirs, ds_diag *d) {
   ds_scenario *sc = calloc(1, sizeof *sc);
   if (sc == NULL) {
@@ -402,7 +463,8 @@ static int run(run_args *a, const ds_data_dirs *dirs, ds_diag *d) {
     free(sc);
     return ds_fail(d, "run");
   }
-  bool slo_met = true, good = a->explain ? explain(sc, d) : simulate(a, sc, &slo_met, d);
+  bool slo_met = true, good = a->explain || sc->workload.series == DS_SERIES_NONE || run_series(a, dirs, sc, d);
+  good = good && (a->explain ? explain(sc, d) : simulate(a, sc, &slo_met, d));
   ds_scenario_free(sc);
   free(sc);
   if (!good) return ds_fail(d, "run");
@@ -414,7 +476,7 @@ int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs) {
   ds_diag d = {.exit = DS_EXIT_OK};
   run_args a;
   memset(&a, 0, sizeof a);
-  a.sets = calloc((size_t)argc + 1, sizeof *a.sets);
+  a.sets = calloc((size_t)argc + 2, sizeof *a.sets); /* one more for a series */
   a.flags = calloc((size_t)argc + 1, sizeof *a.flags);
   a.command = ds_outfile_memory();
   int status = DS_EXIT_RUNTIME;
@@ -427,6 +489,7 @@ int ds_cmd_run(int argc, char **argv, const ds_data_dirs *dirs) {
     status = go > 0 ? run(&a, dirs, &d) : go == 0 ? ds_help_exit(&c) : ds_fail(&d, "run");
   }
   ds_bands_free(&a.bands);
+  free(a.series);
   free(a.sets);
   free(a.flags);
   ds_outfile_discard(a.command);

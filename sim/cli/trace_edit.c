@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "cli/options.h"
 #include "cli/trace_edit.h"
 
 #include <stdlib.h>
@@ -186,7 +187,7 @@ static bool pass(edit *e, ds_outfile *out, ds_diag *d) {
     for (size_t i = 0; i < e->e->n; i++) {
       char account[600];
       ds_trace_account(e->s[i].trace, account, sizeof account);
-      fprintf(stderr, "%s: %s\n", e->e->workload[i]->path_given, account);
+      ds_say("%s: %s", e->e->workload[i]->path_given, account);
     }
   }
   close_all(e);
@@ -196,19 +197,18 @@ static bool pass(edit *e, ds_outfile *out, ds_diag *d) {
 }
 
 static void say_what_is_lost(const edit *e) {
-  bool any = false;
+  char text[1200] = "";
+  size_t n = 0;
   for (int i = 0; i < DS_HAS_N; i++) {
     if (e->seen[i] == 0 || e->writer->holds & 1u << i) continue;
-    fprintf(stderr, "%s %s (%llu of %llu requests)",
-            any ? "," : "lost, which this format cannot hold:", ds_trace_has_names[i],
-            (unsigned long long)e->seen[i], (unsigned long long)e->n);
-    any = true;
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s %s (%llu of %llu requests)",
+                          n > 0 ? "," : "lost, which this format cannot hold:", ds_trace_has_names[i],
+                          (unsigned long long)e->seen[i], (unsigned long long)e->n);
+    if (n >= sizeof text) n = sizeof text - 1;
   }
-  if (any) fputs("\n", stderr);
+  if (n > 0) ds_say("%s", text);
   if (strcmp(e->writer->name, "mooncake") == 0 && e->block_tokens != 0 && e->block_tokens != 512)
-    fprintf(stderr,
-            "blocks of %u tokens, where this format has 512: read it with `import: {block_tokens: "
-            "%u}`\n",
+    ds_say("blocks of %u tokens, where this format has 512: read it with `import: {block_tokens: %u}`",
             e->block_tokens, e->block_tokens);
 }
 
@@ -232,7 +232,7 @@ bool ds_trace_edit_run(const ds_trace_edit *what, ds_diag *d) {
     stdin_used = stdin_used || strcmp(what->workload[i]->path, "-") == 0;
   bool good = true;
   if (stdin_used) /* it cannot be read twice */
-    fprintf(stderr, "standard input: what %s cannot hold is lost without being counted\n",
+    ds_say("standard input: what %s cannot hold is lost without being counted",
             e.writer->name);
   else
     good = pass(&e, NULL, d);

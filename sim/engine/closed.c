@@ -17,11 +17,17 @@ ds_status ds_closed_hold(ds_sim *s, const ds_request *r, size_t n) {
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&s->arrival_ns, &s->cap_arrival, total, sizeof *s->arrival_ns));
   for (size_t i = 0; i < n; i++) {
     uint64_t index = s->n_fed + i;
-    s->held[index] = (ds_held){.request = r[i], .first_follower = NOBODY, .next_follower = NOBODY};
+    s->held[index] = (ds_held){.request = r[i], .first_follower = NOBODY, .next_follower = NOBODY, .waits = r[i].after != 0};
     s->arrival_ns[index] = r[i].arrival_ns;
     DS_TRY(ds_identity_take(s, &s->held[index].request));
   }
   return DS_OK;
+}
+
+/* A further attempt is sent at t_ns. */
+ds_status ds_closed_again(ds_sim *s, uint64_t index, int64_t t_ns) {
+  s->held[index].request.arrival_ns = t_ns;
+  return ds_heap_push(&s->released, (ds_heap_item){(uint64_t)t_ns, (uint32_t)index, (uint32_t)index}, &s->alloc);
 }
 
 static ds_status release(ds_sim *s, uint64_t index, int64_t t_ns) {
@@ -53,12 +59,37 @@ static ds_status start(ds_sim *s) {
   return DS_OK;
 }
 
-/* A request is finished (as its client sees it) at finish_ns. */
+ds_status ds_sim_join(ds_sim *s, uint64_t follower, uint64_t on, ds_error *err) {
+  if (!s->opt.closed_loop || s->started || follower >= s->n_fed || on >= s->n_fed || follower == on) {
+    return ds_error_begin(err, DS_E_STATE, "requests are joined in a closed loop that has been fed and not begun");
+  }
+  if (s->held[follower].request.after == 0) return DS_OK;
+  if (ds_alloc_grow(&s->alloc, (void **)&s->join, &s->cap_join, s->n_join + 1, sizeof *s->join) != DS_OK) {
+    return ds_error_begin(err, DS_E_NOMEM, "out of memory");
+  }
+  s->join[s->n_join++] = (ds_join){(uint32_t)follower, s->held[on].first_join};
+  s->held[on].first_join = (uint32_t)s->n_join;
+  s->held[follower].waits++;
+  return DS_OK;
+}
+
+/* One of those that this request waits for is finished. */
+static ds_status one_less(ds_sim *s, uint64_t index, int64_t finish_ns, bool *released) {
+  ds_held *h = &s->held[index];
+  if (finish_ns > h->ready_ns) h->ready_ns = finish_ns;
+  if (--h->waits > 0) return DS_OK;
+  *released = true;
+  return release(s, index, h->ready_ns + h->request.think_ns);
+}
+
+/* A request is finished (as its client sees it), or given up for good, at finish_ns. */
 ds_status ds_closed_finished(ds_sim *s, uint64_t index, int64_t finish_ns) {
   bool followed = false;
   for (uint64_t i = s->held[index].first_follower; i != NOBODY; i = s->held[i].next_follower) {
-    DS_TRY(release(s, i, finish_ns + s->held[i].request.think_ns));
-    followed = true;
+    DS_TRY(one_less(s, i, finish_ns, &followed));
+  }
+  for (uint32_t k = s->held[index].first_join; k != 0; k = s->join[k - 1].next) {
+    DS_TRY(one_less(s, s->join[k - 1].follower, finish_ns, &followed));
   }
   if (s->opt.concurrency == 0 || followed) return DS_OK; /* the seat goes on to the follower */
   while (s->next_uncapped < s->n_fed && s->held[s->next_uncapped].request.after != 0) s->next_uncapped++;
@@ -91,6 +122,15 @@ ds_status ds_closed_run(ds_sim *s) {
   while (s->events_left > 0) {
     int64_t arrival_ns = s->released.n > 0 ? (int64_t)s->released.item[0].key : DS_TIME_NEVER, first_ns, other_ns;
     ds_replica *r = first_event(s, &first_ns, &other_ns);
+    int64_t give_up_ns = DS_TIME_NEVER;
+    if (DS_UNLIKELY(s->give_up.n > 0)) give_up_ns = ds_give_up_next_ns(s);
+    if (give_up_ns <= arrival_ns && give_up_ns < DS_TIME_NEVER &&
+        (r == NULL || (r->in_flight ? first_ns > give_up_ns : first_ns >= give_up_ns))) {
+      DS_TRY(ds_give_up_first(s));
+      s->events_left--;
+      continue;
+    }
+    if (give_up_ns < other_ns) other_ns = give_up_ns;
     bool event = r != NULL && (r->in_flight ? first_ns <= arrival_ns : first_ns < arrival_ns);
     if (event) {
       int64_t left = s->events_left;

@@ -28,12 +28,14 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     uint64_t p = r->pending_least - (uint64_t)(r->pending_least > 0 ? 1 : 0);
     if (p < least) least = p;
   }
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0) && r->n_inbox > 0) least = 0; /* it may come in only to leave */
   if (DS_UNLIKELY(s->speculative) && least != UINT64_MAX) { /* several tokens an iteration */
     least = r->v.n_running > 0 ? 0 : least / (uint64_t)(s->run.pool.speculative.tokens + 1);
   }
-  if (least == UINT64_MAX) return DS_TIME_NEVER;
+  if (least == UINT64_MAX) return r->deadline_ns;
   if (least > 1000000) least = 1000000; /* keeps the product small; only makes the bound earlier */
   int64_t t = from + (int64_t)least * s->least_iteration_ns;
+  if (r->deadline_ns < t) t = r->deadline_ns;
   return t > now_ns ? t : now_ns + 1; /* that nobody has finished by now is known: replicas that were due are up to date */
 }
 
@@ -174,6 +176,8 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->kv_run = DS_KV_NO_RUN;
   q->stream = a->stream;
   q->kv_run_full = q->identity = q->shared = q->load_to = 0;
+  q->in_inbox = true;
+  q->gone = false;
   q->leaf = DS_KV_ROOT;
   q->part_at = a->span_tokens;
   q->n_parts = a->n_spans;
@@ -183,6 +187,10 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->replica = replica;
   q->last_grant = UINT32_MAX;
   q->ahead = slot;
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0)) {
+    if (s->opt.closed_loop) q->arrival_ns = s->arrival_ns[index]; /* its latency counts from the first attempt */
+    DS_TRY(ds_deadline_set(s, r, slot, a->arrival_ns));
+  }
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;

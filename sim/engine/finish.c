@@ -96,6 +96,8 @@ static ds_status store_record(ds_sim *s, const ds_replica *r, uint32_t slot, int
   rec->replica = q->replica;
   rec->itl_first = s->n_gaps;
   rec->n_chunks = 0;
+  rec->timed_out = 0;
+  rec->retries = s->opt.closed_loop ? s->held[v->index].retries : 0;
   memcpy(rec->blame_ns, q->blame_ns, sizeof rec->blame_ns);
   if (s->opt.gaps && !r->cur.emit_at_end) DS_TRY(store_gaps(s, r, q, rec));
   return DS_OK;
@@ -118,11 +120,31 @@ static void judge(ds_sim *s, const ds_slot *q, int64_t ttft_ns, int64_t e2e_ns) 
   out->good += !(ttft || tpot || itl || e2e);
 }
 
+/* It is no longer in flight. */
+void ds_slot_free(ds_sim *s, ds_replica *r, uint32_t slot) {
+  ds_slot *q = &s->slot[slot];
+  r->outstanding--;
+  if (q->piece != NULL) {
+    ds_alloc_free(&s->alloc, q->piece, q->cap_piece, sizeof *q->piece);
+    q->piece = NULL;
+    q->n_piece = q->cap_piece = 0;
+  }
+  /* A later attempt needs it again. */
+  if (s->run.patience.retries == 0) ds_identity_free(s, q->part_at, q->n_parts);
+  s->view[slot].next = s->free_slot;
+  s->free_slot = slot;
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0)) {
+    q->deadline_ns = DS_TIME_NEVER;
+    ds_deadline_refresh(s, r);
+  }
+}
+
 ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end_ns) {
-  ds_req_view *v = &s->view[slot];
+  const ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   ds_result *out = &s->result;
   int64_t finish_ns = end_ns + s->api_token_ns;
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0) && ds_finishes_late(s, q, finish_ns)) return ds_finish_late(s, r, slot);
   int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
   q->blame_ns[DS_CAUSE_API] = s->api_request_ns + s->api_token_ns;
   for (int i = 0; i < DS_CAUSE_N; i += 4) { /* spelled out: no loop is left */
@@ -142,7 +164,6 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   s->e2e_ns[v->index] = e2e_ns;
   s->queue_ns[v->index] = q->scheduled_ns - v->arrival_ns;
   s->outputs[v->index] = q->output;
-  r->outstanding--;
   out->completed++;
   out->input_tokens += v->prompt_tokens;
   out->output_tokens += q->output;
@@ -153,13 +174,6 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   if (s->has_slo) judge(s, q, ttft_ns, e2e_ns);
   else out->good++;
   if (s->opt.records) DS_TRY(store_record(s, r, slot, finish_ns));
-  if (q->piece != NULL) {
-    ds_alloc_free(&s->alloc, q->piece, q->cap_piece, sizeof *q->piece);
-    q->piece = NULL;
-    q->n_piece = q->cap_piece = 0;
-  }
-  ds_identity_free(s, q->part_at, q->n_parts);
-  v->next = s->free_slot;
-  s->free_slot = slot;
+  ds_slot_free(s, r, slot);
   return s->opt.closed_loop ? ds_closed_finished(s, v->index, finish_ns) : DS_OK;
 }

@@ -67,6 +67,15 @@ static ds_status group_event(ds_sim *s, size_t first, int64_t until_ns, bool *di
     else if (r->v.now_ns < t) r->v.now_ns = t;
   }
   if (in_flight) return DS_OK;
+  bool dropped = false;
+  for (size_t i = 0; i < s->group; i++) {
+    ds_replica *r = rank_of(s, first, i);
+    if (r->deadline_ns > t) continue;
+    r->v.now_ns = t;
+    DS_TRY(ds_drop_due(s, r, t));
+    dropped = true;
+  }
+  if (dropped) return DS_OK; /* the plan is the next event */
   for (size_t i = 0; i < s->group; i++) DS_TRY(ds_replica_plan_at(s, rank_of(s, first, i), t, until_ns));
   wait_for_slowest(s, first);
   for (size_t i = 0; i < s->group && s->opt.steps; i++) {

@@ -8,6 +8,7 @@ static int64_t next_inbox_ns(const ds_replica *r) {
 
 /* Into the inbox again, in order of time, behind what comes at the same time. */
 static ds_status put_back(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
+  s->slot[e.slot].in_inbox = true;
   DS_TRY(ds_inbox_push(s, r, e));
   size_t i = r->n_inbox - 1, mask = r->cap_inbox - 1;
   for (; i > 0 && r->inbox[(r->inbox_head + i - 1) & mask].time_ns > e.time_ns; i--) {
@@ -64,6 +65,12 @@ static ds_status look_up_heads(ds_sim *s, ds_replica *r) {
   return DS_OK;
 }
 
+/* Its client went while it was set aside. */
+static void abort_waiting(ds_sim *s, ds_replica *r, uint32_t slot) {
+  if (s->sched->on_abort != NULL) s->sched->on_abort(r->policy, slot, &s->view[slot]);
+  ds_slot_free(s, r, slot);
+}
+
 /* What was routed here and has arrived by t enters the queue; called before any plan at or after t. */
 static ds_status deliver_some(ds_sim *s, ds_replica *r, int64_t t_ns) {
   while (next_inbox_ns(r) <= t_ns) {
@@ -73,13 +80,22 @@ static ds_status deliver_some(ds_sim *s, ds_replica *r, int64_t t_ns) {
     ds_req_view *v = &s->view[e.slot];
     ds_slot *q = &s->slot[e.slot];
     q->kv_wait_before = ds_kv_wait_at(r, e.time_ns);
+    q->in_inbox = false;
     if (DS_UNLIKELY(q->look == DS_LOOK_LOADING || q->look == DS_LOOK_PUT_OFF)) {
       if (q->look == DS_LOOK_LOADING) {
         r->loading_blocks -= q->load_to;
         DS_TRY(ds_tiers_loaded(s, r, e.slot));
       }
       q->look = q->look == DS_LOOK_LOADING ? DS_LOOK_DONE : DS_LOOK_DUE;
+      if (q->gone) {
+        abort_waiting(s, r, e.slot);
+        continue;
+      }
       queue_again(s, r, e.slot);
+      continue;
+    }
+    if (DS_UNLIKELY(q->gone)) {
+      ds_slot_free(s, r, e.slot);
       continue;
     }
     if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
@@ -98,6 +114,7 @@ static inline ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
 int64_t ds_replica_due_ns(const ds_replica *r) {
   if (r->plan_due) return r->v.now_ns;
   int64_t t = next_inbox_ns(r);
+  if (r->deadline_ns < t) t = r->deadline_ns;
   return t < r->wake_ns ? t : r->wake_ns;
 }
 
@@ -187,6 +204,7 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
       int64_t horizon = behind ? until_ns : next_inbox_ns(r);
       if (horizon > until_ns) horizon = until_ns;
       if (horizon > s->lease_until_ns) horizon = s->lease_until_ns;
+      if (horizon > r->deadline_ns) horizon = r->deadline_ns;
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
     }
     if (same && s->plain && !plan->hold_finished && !plan->emit_at_end) {
@@ -226,6 +244,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   r->v.now_ns = t;
   DS_TRY(deliver(s, r, t));
   *did = true;
+  if (DS_UNLIKELY(r->deadline_ns <= t)) return ds_drop_due(s, r, t); /* the plan is the next event */
   return plan_now(s, r, until_ns);
 }
 

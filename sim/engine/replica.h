@@ -45,6 +45,8 @@ typedef struct ds_slot {
   uint32_t load_to;       /* blocks that a load will bring it to */
   uint32_t stream;        /* speculation: whose chances it has */
   uint8_t look;           /* in the tiers: DS_LOOK_... */
+  bool in_inbox, gone;    /* not yet in the queue; its client has given up */
+  int64_t deadline_ns;    /* when the server hears that its client has given up; DS_TIME_NEVER */
 
   int64_t scheduled_ns, first_token_ns, last_token_ns;
   int64_t preempted_ns;   /* when the preemption began that it has not recovered from; -1: none */
@@ -65,7 +67,15 @@ enum { DS_LOOK_DONE, DS_LOOK_DUE, DS_LOOK_LOADING, DS_LOOK_PUT_OFF }; /* put off
 typedef struct ds_held { /* a request of a closed loop */
   ds_request request;
   uint64_t first_follower, next_follower; /* indices; UINT64_MAX: none */
+  uint32_t retries;  /* so far */
+  uint32_t waits;    /* for so many requests */
+  uint32_t first_join; /* of those that wait for it beside another: 1 + place in ds_sim.join; 0: none */
+  int64_t ready_ns;  /* when the last of those that it waited for was finished, so far */
 } ds_held;
+
+typedef struct ds_join {
+  uint32_t follower, next; /* next: as first_join */
+} ds_join;
 
 typedef struct ds_inbox_entry {
   int64_t time_ns;
@@ -123,6 +133,8 @@ typedef struct ds_replica {
   ds_current cur;
   bool *grant_decodes;   /* by grant of the plan: it is a decode row, one token left and output already begun */
   size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants, cap_order, cap_spare; /* room of it and of the plan's arrays */
+  int64_t deadline_ns;   /* the first at which it must drop a request; DS_TIME_NEVER */
+  ds_heap deadline;      /* of its requests, by slot; stale ones are skipped */
   /* inbox: routed, not yet in the queue */
   ds_inbox_entry *inbox;
   size_t inbox_head, n_inbox, cap_inbox;
@@ -216,7 +228,10 @@ struct ds_sim {
   ds_held *held;
   int64_t *arrival_ns;
   size_t cap_held, cap_arrival;
+  ds_join *join;
+  size_t n_join, cap_join;
   ds_heap released;
+  ds_heap give_up; /* deadlines of clients that may ask again, or let another in */
   uint64_t next_uncapped;
   bool started;
   int64_t lease_until_ns; /* no lease lasts beyond; DS_TIME_NEVER in an open loop */
@@ -310,6 +325,15 @@ void ds_blame_settle(ds_sim *s);
 ds_status ds_request_odd_gap(ds_sim *s, ds_slot *q, int64_t gap_ns);
 ds_status ds_count_second(ds_sim *s, ds_replica *r, int64_t end_ns);
 void ds_kv_read(ds_sim *s, const ds_replica *r, int64_t dt_ns, int64_t end_ns, int64_t blocks, int64_t ctx);
+void ds_slot_free(ds_sim *s, ds_replica *r, uint32_t slot);
+/* timeout.c: clients that give up */
+ds_status ds_deadline_set(ds_sim *s, ds_replica *r, uint32_t slot, int64_t sent_ns);
+void ds_deadline_refresh(ds_sim *s, ds_replica *r);
+ds_status ds_drop_due(ds_sim *s, ds_replica *r, int64_t t_ns);
+bool ds_finishes_late(const ds_sim *s, const ds_slot *q, int64_t finish_ns);
+ds_status ds_finish_late(ds_sim *s, ds_replica *r, uint32_t slot);
+int64_t ds_give_up_next_ns(ds_sim *s);
+ds_status ds_give_up_first(ds_sim *s);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
 ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
 void ds_route_init(ds_sim *s);
@@ -319,6 +343,7 @@ ds_status ds_advance_in_order(ds_sim *s, int64_t until_ns);
 /* closed.c: arrivals that depend on completions */
 ds_status ds_closed_hold(ds_sim *s, const ds_request *r, size_t n);
 ds_status ds_closed_finished(ds_sim *s, uint64_t index, int64_t finish_ns);
+ds_status ds_closed_again(ds_sim *s, uint64_t index, int64_t t_ns);
 ds_status ds_closed_run(ds_sim *s);
 /* log.c: --steps */
 ds_status ds_log_step(ds_sim *s, const ds_replica *r, const ds_plan *plan);

@@ -27,6 +27,8 @@ typedef struct ds_record {
   int64_t arrival_ns, scheduled_ns, first_token_ns, finish_ns;
   int64_t max_itl_ns; /* 0 when it emitted one token */
   uint32_t input_tokens, output_tokens, cached_tokens, preemptions, replica;
+  uint32_t timed_out; /* 1: its client gave up for good: times and blame say nothing */
+  uint32_t retries;   /* attempts after the first */
   uint32_t n_chunks;  /* gap list entries: see itl_first */
   uint64_t itl_first; /* index into gaps_ns of its first gap; n = output_tokens - 1 (0 when emitted at once) */
   int64_t blame_ns[DS_CAUSE_N];
@@ -75,12 +77,13 @@ typedef struct ds_result {
   uint64_t good;            /* met every per-request limit */
   uint64_t miss_ttft, miss_tpot, miss_itl, miss_e2e; /* how many broke each limit */
   uint64_t input_tokens, output_tokens; /* of completed requests */
+  int64_t begin_ns; /* of the run; first_arrival_ns lies later when a warm-up has been left out */
   int64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
   /* Columns in order of arrival, one entry per submitted request. */
   size_t n;
   const int64_t *ttft_ns, *e2e_ns, *queue_ns;
   const int64_t *arrival_ns; /* when they arrived; NULL unless closed_loop: then as fed */
-  const uint32_t *outputs;  /* output tokens; TPOT = (e2e - ttft) / (outputs - 1) */
+  const uint32_t *outputs;  /* output tokens, 0 when timed out; TPOT = (e2e - ttft) / (outputs - 1) */
   const ds_record *records; /* NULL unless asked for */
   const int64_t *gaps_ns;   /* NULL unless asked for */
   const uint32_t *chunk_tokens; /* tokens that came out at the end of each of those gaps; NULL: always one */
@@ -89,6 +92,8 @@ typedef struct ds_result {
   const ds_occupancy *occupancy; /* KV in use over time; NULL unless asked for */
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
+  /* Clients that gave up: requests for good, attempts in vain, attempts made again, tokens that came out in vain. */
+  uint64_t timed_out, vain_attempts, retries, partial_output_tokens;
   ds_spec_totals speculation;
   const ds_spec_totals *stream_speculation; /* by stream of requests; NULL unless the run has n_streams of them */
   uint64_t identified; /* requests that said what their tokens are, so that they may share */

@@ -159,6 +159,7 @@ typedef struct ds_sched_ops {
   bool reorders;           /* its plans may change the order of the running list, with grants or without decode_all */
   bool reserves;           /* KV cannot run out after admission */
   bool caches_at_end;      /* others find what a prompt computes once its iteration is over; else as soon as it is granted */
+  bool runs_to_end;        /* a batch cannot lose a row: whoever runs goes on although its client is gone */
   const char *engine;      /* engine card (or family) that it runs with when the scenario names none */
   /* Once per replica, on zeroed state; optional. May complain about options that do not go together. */
   ds_status (*init)(void *state, const ds_run *run, ds_error *err);
@@ -168,6 +169,8 @@ typedef struct ds_sched_ops {
   void (*on_arrival)(void *state, const ds_req_view *r); /* optional */
   ds_status (*plan)(void *state, const ds_sched_view *v, ds_plan *out);
   void (*on_finish)(void *state, const ds_req_view *r);  /* optional */
+  /* The client is gone: this request is taken out of where r->phase says that it is. NULL: on_finish, unless it waits. */
+  void (*on_abort)(void *state, uint32_t slot, const ds_req_view *r);
   /* The queue in an order of the policy's own, smallest first, ties by arrival, instead of first come first served
    * with the preempted in front. The number may not change while a request waits. Optional; `ranked` says whether the
    * options ask for it (NULL: always). */

@@ -42,7 +42,7 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->v.freed = ds_cache_freed;
   r->v.engine = s;
   ds_wheel_init(&r->finish);
-  r->wake_ns = DS_TIME_NEVER;
+  r->wake_ns = r->deadline_ns = DS_TIME_NEVER;
   r->second_end_ns = INT64_MIN;
   r->pending_least = UINT32_MAX;
   r->need = ds_alloc_zeroed(&s->alloc, s->block_tokens, sizeof *r->need);
@@ -88,6 +88,9 @@ static ds_status init(ds_sim *s, ds_error *err) {
   int64_t tokens = pool->max_num_batched_tokens > 0 ? pool->max_num_batched_tokens : 8192;
   int64_t seqs = pool->max_num_seqs > 0 ? pool->max_num_seqs : 256;
   DS_TRY(ds_pricer_new(&s->run, tokens, seqs, &s->alloc, &s->pricer, err));
+  if (s->run.patience.retries > 0 && !s->opt.closed_loop) {
+    return ds_error_begin(err, DS_E_STATE, "clients that ask again make a closed loop");
+  }
   s->overlap = s->sched->overlaps != NULL && s->sched->overlaps(pool->scheduler_config.bytes);
   /* Experts are shared by all groups of a replica, which go in lockstep for them; groups of a dense model do not meet. */
   bool meet = s->run.cost_tier == DS_COST_LINEAR || s->run.model.experts > 0;
@@ -190,6 +193,7 @@ void ds_sim_free(ds_sim *s) {
     ds_alloc_free(&a, r->maxgap.e, r->maxgap.cap, sizeof *r->maxgap.e);
     ds_alloc_free(&a, r->gap_log, r->cap_gap_log, sizeof *r->gap_log);
     ds_alloc_free(&a, r->policy, 1, s->sched->state_bytes);
+    ds_heap_free(&r->deadline, &a);
   }
   for (size_t i = 0; i < s->n_slots; i++) {
     ds_alloc_free(&a, s->slot[i].piece, s->slot[i].cap_piece, sizeof *s->slot[i].piece);
@@ -198,7 +202,9 @@ void ds_sim_free(ds_sim *s) {
   if (s->pricer != NULL) ds_pricer_free(s->pricer);
   ds_heap_free(&s->due, &a);
   ds_heap_free(&s->released, &a);
+  ds_heap_free(&s->give_up, &a);
   ds_alloc_free(&a, s->held, s->cap_held, sizeof *s->held);
+  ds_alloc_free(&a, s->join, s->cap_join, sizeof *s->join);
   ds_alloc_free(&a, s->arrival_ns, s->cap_arrival, sizeof *s->arrival_ns);
   ds_alloc_free(&a, s->replica, s->n_replicas, sizeof *s->replica);
   ds_alloc_free(&a, s->totals, s->n_replicas, sizeof *s->totals);
@@ -370,7 +376,7 @@ static void finalise(ds_sim *s) {
   ds_blame_settle(s);
   out->submitted = s->n_fed;
   out->n = (size_t)s->n_fed;
-  out->first_arrival_ns = s->start_ns;
+  out->begin_ns = out->first_arrival_ns = s->start_ns;
   out->ttft_ns = s->ttft_ns;
   out->e2e_ns = s->e2e_ns;
   out->queue_ns = s->queue_ns;

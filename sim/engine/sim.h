@@ -65,6 +65,11 @@ ds_status ds_sim_warm(ds_sim *s, const ds_request *r, size_t n, ds_error *err);
  * run: larger than the KV pool, than max_model_len, or refused by the policy. */
 ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err);
 
+/* Of a closed loop, before the first step: this request waits for that one, too, beside the one that it names in `after`
+ * (if it names none, nothing is added), and its pause begins when the last of them is finished. The caller sees to it that
+ * nobody waits for himself in the end. */
+ds_status ds_sim_join(ds_sim *s, uint64_t follower, uint64_t on, ds_error *err);
+
 /* Run everything that is decided by what was fed so far (all events before the last fed arrival; everything once
  * closed), at most about max_events iterations. *more is false when nothing is left to do for now. */
 ds_status ds_sim_step(ds_sim *s, uint64_t max_events, bool *more, ds_error *err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "io/input.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -17,9 +18,20 @@
 
 typedef enum packing { PACKED_NOT, PACKED_GZIP, PACKED_ZSTD } packing;
 
+/* A folder is read as a tar archive of its .json files, in order of their names. */
+typedef struct folder {
+  char **file; /* names */
+  size_t n, at;
+  int fd;      /* of the file being read; -1: none */
+  uint64_t left;      /* bytes of it that its header promised */
+  size_t pad;         /* zeros behind it */
+  unsigned char header[512];
+  size_t header_at;   /* of 512: all written */
+} folder;
+
 struct ds_input_state {
   ds_input in;
-  char name[512];
+  char name[512], path[1024];
   int fd;
   bool close_fd, raw_ended, in_member; /* in_member: the packed stream has begun and not ended */
   char *buffer;
@@ -33,23 +45,139 @@ struct ds_input_state {
   EVP_MD_CTX *hash;
   char hex[65];
   uint64_t done, total;
+  folder *folder; /* NULL: a file */
 };
 
 static struct ds_input_state *state_of(const ds_input *in) { return in->state; }
 
+/* ---- folders ---- */
+
+static void folder_free(folder *f) {
+  if (f == NULL) return;
+  if (f->fd >= 0) close(f->fd);
+  for (size_t i = 0; i < f->n; i++) free(f->file[i]);
+  free(f->file);
+  free(f);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static bool is_json(const char *name) {
+  size_t n = strlen(name);
+  return name[0] != '.' && n > 5 && n < 100 && strcmp(name + n - 5, ".json") == 0;
+}
+
+/* The names of its .json files. NULL with *d filled. */
+static folder *folder_open(const char *path, const char *name, ds_diag *d) {
+  folder *f = calloc(1, sizeof *f);
+  DIR *dir = opendir(path);
+  bool good = f != NULL && dir != NULL;
+  size_t room = 0;
+  for (const struct dirent *e; good && (e = readdir(dir)) != NULL;) {
+    if (!is_json(e->d_name)) continue;
+    if (f->n == room) {
+      room = room == 0 ? 64 : 2 * room;
+      char **more = realloc(f->file, room * sizeof *more);
+      good = more != NULL;
+      if (!good) break;
+      f->file = more;
+    }
+    good = (f->file[f->n] = strdup(e->d_name)) != NULL;
+    f->n += good;
+  }
+  if (dir != NULL) closedir(dir);
+  if (f != NULL) f->fd = -1;
+  if (!good) {
+    ds_diag_set(d, DS_EXIT_RUNTIME, name, 0, 0, "cannot read the folder");
+  } else if (f->n == 0) {
+    good = false;
+    ds_diag_set(d, DS_EXIT_INPUT, name, 0, 0, "is a directory without .json files");
+    ds_diag_expected(d, "a file, or a folder of agents' sessions (.json)");
+  }
+  if (good) {
+    qsort(f->file, f->n, sizeof *f->file, by_name);
+    f->header_at = sizeof f->header;
+    return f;
+  }
+  folder_free(f);
+  return NULL;
+}
+
+/* The next file's tar header: its name and size, and nothing that depends on who made it when. */
+static bool folder_next(struct ds_input_state *s, ds_diag *d) {
+  folder *f = s->folder;
+  struct stat st;
+  char path[1200];
+  const char *file = f->file[f->at++];
+  snprintf(path, sizeof path, "%s/%s", s->path, file);
+  f->fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (f->fd < 0 || fstat(f->fd, &st) != 0)
+    return ds_diag_set(d, DS_EXIT_INPUT, path, 0, 0, "cannot open: %s", strerror(errno));
+  f->left = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+  f->pad = (size_t)((512 - f->left % 512) % 512);
+  memset(f->header, 0, sizeof f->header);
+  snprintf((char *)f->header, 100, "%s", file);
+  snprintf((char *)f->header + 100, 8, "0000644");
+  snprintf((char *)f->header + 124, 12, "%011llo", (unsigned long long)f->left);
+  memcpy(f->header + 257, "ustar\00000", 8);
+  f->header[156] = '0';
+  memset(f->header + 148, ' ', 8);
+  unsigned sum = 0;
+  for (size_t i = 0; i < sizeof f->header; i++) sum += f->header[i];
+  snprintf((char *)f->header + 148, 8, "%06o", sum);
+  f->header_at = 0;
+  return true;
+}
+
+/* Bytes of the archive; 0 at its end. A file that is shorter by now is an error; what has grown is left out. */
+static bool folder_read(struct ds_input_state *s, char *to, size_t room, size_t *n, ds_diag *d) {
+  folder *f = s->folder;
+  *n = 0;
+  for (;;) {
+    if (f->header_at < sizeof f->header) {
+      size_t k = sizeof f->header - f->header_at < room ? sizeof f->header - f->header_at : room;
+      memcpy(to, f->header + f->header_at, k);
+      f->header_at += k;
+      *n = k;
+      return true;
+    }
+    if (f->left > 0) {
+      size_t want = f->left < room ? (size_t)f->left : room;
+      ssize_t got = read(f->fd, to, want);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0)
+        return ds_diag_set(d, DS_EXIT_RUNTIME, s->name, 0, 0, "%s: cannot read it whole", f->file[f->at - 1]);
+      f->left -= (uint64_t)got;
+      *n = (size_t)got;
+      return true;
+    }
+    if (f->pad > 0) {
+      *n = f->pad < room ? f->pad : room;
+      memset(to, 0, *n);
+      f->pad -= *n;
+      return true;
+    }
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+    if (f->at == f->n) return true;
+    if (!folder_next(s, d)) return false;
+  }
+}
+
 /* Raw bytes of the file, hashed. *n 0 at the end. */
 static bool read_raw(struct ds_input_state *s, void *to, size_t room, size_t *n, ds_diag *d) {
   ssize_t got;
-  do {
-    got = read(s->fd, to, room);
-  } while (got < 0 && errno == EINTR);
   *n = 0;
+  if (s->folder != NULL) {
+    size_t some;
+    if (!folder_read(s, to, room, &some, d)) return false;
+    got = (ssize_t)some;
+  } else {
+    do {
+      got = read(s->fd, to, room);
+    } while (got < 0 && errno == EINTR);
+  }
   if (got < 0) {
-    if (errno == EISDIR) {
-      ds_diag_set(d, DS_EXIT_INPUT, s->name, 0, 0, "is a directory");
-      ds_diag_expected(d, "a file");
-      return false;
-    }
     return ds_diag_set(d, DS_EXIT_RUNTIME, s->name, 0, 0, "cannot read: %s", strerror(errno));
   }
   if (got == 0) s->raw_ended = true;
@@ -220,7 +348,16 @@ bool ds_input_open(const char *path, const char *name, ds_input **out, ds_diag *
   s->in.at = s->in.end = s->buffer;
   memset(s->buffer, 0, DS_INPUT_PAD);
   struct stat st;
-  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) s->total = (uint64_t)st.st_size;
+  bool known = fstat(fd, &st) == 0;
+  if (known && S_ISREG(st.st_mode)) s->total = (uint64_t)st.st_size;
+  if (known && S_ISDIR(st.st_mode)) {
+    snprintf(s->path, sizeof s->path, "%s", path);
+    s->folder = folder_open(path, name, d);
+    if (s->folder == NULL) {
+      ds_input_close(&s->in);
+      return false;
+    }
+  }
   if (!look_for_packing(s, d)) {
     ds_input_close(&s->in);
     return false;
@@ -236,6 +373,7 @@ void ds_input_close(ds_input *in) {
   if (s->gzip_open) inflateEnd(&s->gzip);
   ZSTD_freeDStream(s->zstd);
   EVP_MD_CTX_free(s->hash);
+  folder_free(s->folder);
   free(s->raw);
   free(s->buffer);
   free(s);

@@ -56,6 +56,9 @@ typedef struct ds_map_entry {
   char column[64]; /* a name; in JSON a path with dots */
 } ds_map_entry;
 
+/* A protocol that is several runs: every one is the scenario with one value changed. */
+typedef enum ds_series_kind { DS_SERIES_NONE, DS_SERIES_SWEEP, DS_SERIES_SEARCH } ds_series_kind;
+
 typedef struct ds_workload {
   ds_workload_kind kind;
   /* merged */
@@ -98,6 +101,8 @@ typedef struct ds_workload {
   char rows_path_given[1024];
   char preset[40], protocol[40]; /* as the scenario names them; empty: none */
   char rows_order;               /* r: at random, e: each equally often, shuffled; a: as recorded */
+  ds_series_kind series;
+  int64_t series_runs; /* of a sweep */
   int64_t limit_ttft_ns, limit_tpot_ns; /* p99 limits that come with a protocol; 0: none */
   struct ds_law_table *tables;          /* owned */
   /* inline */
@@ -111,8 +116,12 @@ typedef struct ds_workload {
   int64_t concurrency; /* so many in flight, each completion admits the next; 0: no cap */
   int64_t think_ns;    /* generate: pause before a freed seat is taken again */
   /* all */
+  /* Warm-up: the first requests by number, or those that arrive in the first time, are simulated and
+   * in no figure about requests. */
+  int64_t warmup_requests, warmup_ns;
   bool no_stream; /* the client sees nothing before the end */
   int64_t rtt_ns; /* between client and server, there and back */
+  ds_patience patience; /* timeout as the client sees it, the round trip included; notice_ns unused */
   char class_name[DS_NAME_MAX];
   int64_t max_tokens_fixed;  /* > 0: a count for everybody */
   double max_tokens_times;   /* > 0: so many times the true output */

@@ -19,7 +19,7 @@ const ds_protocol ds_protocols[] = {
      "requests are not part of the run.",
      "requests (1000), rate, burstiness (1), max_concurrency, input_tokens (1024), output_tokens "
      "(128), range_ratio (0)",
-     "vllm/benchmarks: serve.py get_request, datasets RandomDataset"},
+     "vllm/benchmarks: serve.py get_request, datasets/arg_utils.py @237145ea, RandomDataset"},
     {"sglang-bench",
      "sglang bench_serving, random data: a Poisson rate (all at once without one), "
      "max_concurrency; "
@@ -36,7 +36,7 @@ const ds_protocol ds_protocols[] = {
      "concurrency, input_tokens (1024), output_tokens (1024), requests (10 x concurrency), "
      "range_ratio "
      "(0.8)",
-     "SemiAnalysisAI/InferenceX benchmarks/benchmark_lib.sh and bench_serving"},
+     "SemiAnalysisAI/InferenceX benchmarks/benchmark_lib.sh and README of InferenceMAX"},
     {"genai-perf",
      "GenAI-Perf: `concurrency` clients without pause, or a constant rate; normal lengths with "
      "these "
@@ -51,23 +51,22 @@ const ds_protocol ds_protocols[] = {
      "requests, concurrency (1), rate, smoothness, input_tokens (550), input_sd (0), "
      "output_tokens, "
      "output_sd (0)",
-     "ai-dynamo/aiperf"},
+     "ai-dynamo/aiperf docs/cli-options.md @003fc0f1"},
     {"llmperf",
      "LLMPerf: `concurrency` clients without pause; normal lengths, drawn again until above 0 and "
      "cut "
-     "to whole numbers, so half a token shorter than asked.",
-     "requests, concurrency, input_tokens (550), input_sd (150), output_tokens (150), output_sd "
-     "(10)",
-     "ray-project/llmperf token_benchmark_ray.py and its README"},
+     "to whole numbers, so half a token shorter than asked. Its README's examples set output_sd 10.",
+     "requests (10), concurrency (10), input_tokens (550), input_sd (150), output_tokens (150), "
+     "output_sd (80)",
+     "ray-project/llmperf token_benchmark_ray.py @004d3afb (defaults of its parser)"},
     {"guidellm",
-     "GuideLLM, one strategy of it: synchronous, concurrent, throughput, constant or poisson. A "
-     "sweep "
-     "is several such runs: synchronous, throughput, and constant rates between what those "
-     "reached.",
-     "strategy, requests, concurrency or rate, input_tokens, input_sd (0), output_tokens, "
-     "output_sd "
-     "(0)",
-     "vllm-project/guidellm"},
+     "GuideLLM: synchronous, concurrent, throughput, constant or poisson, or a sweep of several "
+     "runs: synchronous, throughput, and constant rates evenly between what those reached (`rates` "
+     "runs in all), of which the highest that holds the slo is looked into; `at` picks one run. "
+     "`warmup` below 1 is a share of the requests, else a count; they are left out of the figures.",
+     "strategy, requests, concurrency or rate, rates (10), at, warmup (0), input_tokens, input_sd "
+     "(0), output_tokens, output_sd (0)",
+     "vllm-project/guidellm benchmark/profiles/sweep.py, schemas/base.py @14ffe9c6"},
     {"mlperf",
      "MLPerf LoadGen: offline (all at once), server (Poisson at `rate`), interactive (server with "
      "the "
@@ -75,9 +74,10 @@ const ds_protocol ds_protocols[] = {
      "and "
      "600 s of arrivals (offline: add requests until it lasts 600 s); with lengths: {rows: FILE} "
      "each sample equally often in shuffled order. "
-     "Server limits on p99 TTFT and TPOT become the slo unless the scenario has one.",
+     "Server limits on p99 TTFT and TPOT become the slo unless the scenario has one. `rate: find` is "
+     "LoadGen's search: doubled from 1 /s until invalid, then halved to a tenth.",
      "scenario, benchmark, rate, requests, input_tokens and output_tokens or lengths",
-     "mlcommons/inference loadgen/mlperf.conf @ 001712e9"},
+     "mlcommons/inference loadgen/mlperf.conf @ 001712e9, find_peak_performance.h, test_settings.h"},
 };
 const size_t ds_n_protocols = LEN(ds_protocols);
 
@@ -95,8 +95,9 @@ static const struct {
 static const char *const all_keys[] = {
     "tool",       "requests",     "rate",          "burstiness", "max_concurrency", "concurrency",
     "smoothness", "input_tokens", "output_tokens", "input_sd",   "output_sd",       "range_ratio",
-    "strategy",   "scenario",     "benchmark",     "lengths"};
-static const char *const keys_of[][10] = {
+    "strategy",   "scenario",     "benchmark",     "lengths",    "rates",           "at",
+    "warmup"};
+static const char *const keys_of[][13] = {
     {"tool", "requests", "rate", "burstiness", "max_concurrency", "input_tokens", "output_tokens",
      "range_ratio"},
     {"tool", "requests", "rate", "max_concurrency", "input_tokens", "output_tokens", "range_ratio"},
@@ -107,7 +108,7 @@ static const char *const keys_of[][10] = {
      "output_tokens", "output_sd"},
     {"tool", "requests", "concurrency", "input_tokens", "input_sd", "output_tokens", "output_sd"},
     {"tool", "strategy", "requests", "concurrency", "rate", "input_tokens", "input_sd",
-     "output_tokens", "output_sd"},
+     "output_tokens", "output_sd", "rates", "at", "warmup"},
     {"tool", "scenario", "benchmark", "rate", "requests", "input_tokens", "output_tokens",
      "lengths"},
 };
@@ -273,22 +274,67 @@ static bool nvidia(protocol *p, bool aiperf) {
 }
 
 static bool llmperf(protocol *p) {
-  if (!count(p, "requests", 0, &p->requests) || !count(p, "concurrency", 0, &p->concurrency))
+  if (!count(p, "requests", 10, &p->requests) || !count(p, "concurrency", 10, &p->concurrency))
     return false;
   put_closed(p);
-  return normal_lengths(p, 550, 150, 150, 10, "normal-tool");
+  return normal_lengths(p, 550, 150, 150, 80, "normal-tool");
 }
 
-static bool guidellm(protocol *p) {
+/* A share of the requests below 1, else a count. */
+static bool guidellm_warmup(protocol *p, ds_workload *w) {
+  double warmup;
+  if (!number(p, "warmup", 0, (double)COUNT_MAX, 0, &warmup)) return false;
+  w->warmup_requests = (int64_t)(warmup < 1 ? warmup * (double)p->requests : warmup);
+  return true;
+}
+
+/* A sweep is several runs; without `at` its first stands for all until they are made. */
+static bool guidellm_sweep(protocol *p, ds_workload *w) {
+  static const char *const others[] = {"concurrency", "rate"};
+  const ds_node *at = ds_node_get(p->map, "at");
+  for (size_t i = 0; i < LEN(others); ++i) {
+    const ds_node *given = ds_node_get(p->map, others[i]);
+    if (!given) continue;
+    ds_complain_key(p->r->d, given, "%s stands beside strategy: sweep", ds_name(p->r, others[i]));
+    ds_diag_expected(p->r->d, "rates: 10, the runs of a sweep, which finds its rates itself");
+    return false;
+  }
+  if (!count(p, "requests", 0, &p->requests) || !count(p, "rates", 10, &w->series_runs)) return false;
+  if (w->series_runs < 3 || w->series_runs > 60) {
+    ds_complain(p->r->d, ds_node_get(p->map, "rates"), "%s is %lld", ds_name(p->r, "rates"),
+                (long long)w->series_runs);
+    ds_diag_expected(p->r->d, "3 to 60 runs, synchronous and throughput among them");
+    return false;
+  }
+  bool all_at_once = at && at->kind == DS_NODE_SCALAR && strcmp(at->text, "throughput") == 0;
+  bool one = !at || (at->kind == DS_NODE_SCALAR && strcmp(at->text, "synchronous") == 0);
+  p->concurrency = one ? 1 : 0;
+  if (!at) w->series = DS_SERIES_SWEEP;
+  if (one || all_at_once) {
+    put_closed(p);
+  } else {
+    if (!ds_want_quantity(at, ds_name(p->r, "at"), DS_DIM_RATE, 1e-9, 1e9, &p->rate, p->r->d)) {
+      ds_diag_expected(p->r->d, "synchronous, throughput, or a rate such as 8 /s");
+      return false;
+    }
+    put_rate(p, "constant", "");
+  }
+  return normal_lengths(p, 0, 0, 0, 0, "normal") && guidellm_warmup(p, w);
+}
+
+static bool guidellm(protocol *p, ds_workload *w) {
   static const char *const strategies[] = {"synchronous", "concurrent", "throughput", "constant",
                                            "poisson"};
   const ds_node *n = ds_node_get(p->map, "strategy");
   size_t k;
   if (!n) return missing(p, "strategy", "strategy: constant, beside rate: 8 /s");
-  if (n->kind == DS_NODE_SCALAR && strcmp(n->text, "sweep") == 0) {
-    ds_complain(p->r->d, n, "%s: a sweep is several runs", ds_name(p->r, "strategy"));
-    ds_diag_expected(
-        p->r->d, "synchronous, then throughput, then constant at rates between what they reached");
+  if (n->kind == DS_NODE_SCALAR && strcmp(n->text, "sweep") == 0) return guidellm_sweep(p, w);
+  static const char *const of_sweep[] = {"rates", "at"};
+  for (size_t i = 0; i < LEN(of_sweep); ++i) {
+    const ds_node *given = ds_node_get(p->map, of_sweep[i]);
+    if (!given) continue;
+    ds_complain_key(p->r->d, given, "%s stands without strategy: sweep", ds_name(p->r, of_sweep[i]));
+    ds_diag_expected(p->r->d, "strategy: sweep beside it");
     return false;
   }
   if (!ds_want_choice(n, ds_name(p->r, "strategy"), strategies, LEN(strategies), &k, p->r->d) ||
@@ -313,7 +359,7 @@ static bool guidellm(protocol *p) {
     put_closed(p);
   else
     put_rate(p, strategies[k], "");
-  return normal_lengths(p, 0, 0, 0, 0, "normal");
+  return normal_lengths(p, 0, 0, 0, 0, "normal") && guidellm_warmup(p, w);
 }
 
 static bool loadgen(protocol *p, ds_workload *w) {
@@ -326,10 +372,14 @@ static bool loadgen(protocol *p, ds_workload *w) {
   if (!n) return missing(p, "scenario", "scenario: server, beside rate: 20 /s");
   if (!b) return missing(p, "benchmark", "benchmark: llama2-70b");
   if (!ds_want_choice(n, ds_name(p->r, "scenario"), scenarios, LEN(scenarios), &k, p->r->d) ||
-      !ds_want_choice(b, ds_name(p->r, "benchmark"), names, LEN(mlperf), &m, p->r->d) || !rate(p))
+      !ds_want_choice(b, ds_name(p->r, "benchmark"), names, LEN(mlperf), &m, p->r->d))
     return false;
-  bool server = k == 1 || k == 2;
-  if (server && p->rate == 0) return missing(p, "rate", "rate: 20 /s, the target of the server");
+  const ds_node *asked = ds_node_get(p->map, "rate");
+  bool server = k == 1 || k == 2, find = asked && asked->kind == DS_NODE_SCALAR && strcmp(asked->text, "find") == 0;
+  if (!find && !rate(p)) return false;
+  if (find) p->rate = 1; /* where the search begins */
+  if (find && server) w->series = DS_SERIES_SEARCH;
+  if (server && p->rate == 0) return missing(p, "rate", "rate: 20 /s, the target of the server, or rate: find");
   if (!server && p->rate > 0) {
     ds_complain_key(p->r->d, ds_node_get(p->map, "rate"), "%s stands beside scenario: %s",
                     ds_name(p->r, "rate"), scenarios[k]);
@@ -396,7 +446,7 @@ static bool write_generate(protocol *p, size_t tool, ds_workload *w) {
   case LLMPERF:
     return llmperf(p);
   case GUIDELLM:
-    return guidellm(p);
+    return guidellm(p, w);
   default:
     return loadgen(p, w);
   }

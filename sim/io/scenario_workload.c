@@ -15,7 +15,8 @@ static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
                                             "protocol",   "replay", "map",
-                                            "client",     "slo",    "tenant"};
+                                            "client",     "warmup", "slo",
+                                            "tenant"};
 static const ds_later workload_later[] = {
     {"priority", NULL, "a priority for a whole workload"},
     {"deadline", NULL, "deadlines"},
@@ -394,11 +395,81 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
   return generate ? ds_read_generate(r, generate, w) : read_requests(r, requests, w);
 }
 
+static bool read_warmup(ds_reader *r, const ds_node *warmup, ds_workload *w) {
+  static const char *const keys[] = {"requests", "duration"};
+  char text[48];
+  if (!warmup) return true;
+  if (strcmp(r->root, "workload") != 0) {
+    ds_complain_key(r->d, warmup, "%s: a warm-up is for one workload alone", ds_name(r, "warmup"));
+    ds_diag_expected(r->d, "no warmup among several workloads");
+    return false;
+  }
+  enter(r, "warmup");
+  if (!ds_section(r, warmup, keys, LEN(keys), NULL, 0)) return false;
+  const ds_node *n = ds_node_get(warmup, "requests"), *t = ds_node_get(warmup, "duration");
+  if (!n == !t) {
+    ds_complain(r->d, warmup, "%s wants one of requests and duration", ds_name(r, ""));
+    ds_diag_expected(r->d, "warmup: {requests: 100} or warmup: {duration: 60 s}");
+    return false;
+  }
+  if (n) return ds_opt_integer(r, warmup, "requests", 0, TOKENS_MAX, 0, &w->warmup_requests) && enter(r, "");
+  if (!ds_want_time(t, ds_name(r, "duration"), 0, LONGEST_NS, &w->warmup_ns, r->d)) return false;
+  ds_time_format(w->warmup_ns, text, sizeof text);
+  return ds_note(r, "duration", t, "", "%s", text) && enter(r, "");
+}
+
+static bool opt_time(ds_reader *r, const ds_node *map, const char *key, int64_t preset_ns,
+                     int64_t *out) {
+  const ds_node *n = ds_node_get(map, key);
+  char text[48];
+  *out = preset_ns;
+  if (n && !ds_want_time(n, ds_name(r, key), 0, 86400 * DS_NS_PER_S, out, r->d)) return false;
+  ds_time_format(*out, text, sizeof text);
+  return ds_note(r, key, n, "default", "%s", text);
+}
+
+/* When the client gives up and asks again. The defaults of a retry are those of OpenAI's Python
+ * client (openai/openai-python, _constants.py and _calculate_retry_timeout of _base_client.py:
+ * 0.5 s, doubled up to 8 s, up to a quarter off); that client asks twice more after 600 s. */
+static bool read_patience(ds_reader *r, const ds_node *client, ds_workload *w) {
+  static const char *const of_retries[] = {"backoff", "backoff_factor", "backoff_max", "jitter"};
+  ds_patience *p = &w->patience;
+  const ds_node *timeout = ds_node_get(client, "timeout"), *retries = ds_node_get(client, "retries");
+  if (!timeout && retries) {
+    ds_complain_key(r->d, retries, "%s stands without a timeout", ds_name(r, "retries"));
+    ds_diag_expected(r->d, "timeout: 60 s beside it: only who gives up asks again");
+    return false;
+  }
+  for (size_t i = 0; i < LEN(of_retries) && !retries; ++i) {
+    const ds_node *n = ds_node_get(client, of_retries[i]);
+    if (!n) continue;
+    ds_complain_key(r->d, n, "%s stands without retries", ds_name(r, of_retries[i]));
+    ds_diag_expected(r->d, "retries: 2 beside it");
+    return false;
+  }
+  if (!timeout) return true;
+  if (!ds_want_time(timeout, ds_name(r, "timeout"), 1, 86400 * DS_NS_PER_S, &p->timeout_ns, r->d))
+    return false;
+  if (p->timeout_ns <= w->rtt_ns) {
+    ds_complain(r->d, timeout, "%s is not above the round trip", ds_name(r, "timeout"));
+    ds_diag_expected(r->d, "more than rtt: no answer could come in time");
+    return false;
+  }
+  char text[48];
+  ds_time_format(p->timeout_ns, text, sizeof text);
+  if (!ds_note(r, "timeout", timeout, "", "%s", text) ||
+      !ds_opt_integer(r, client, "retries", 0, 1000, 0, &p->retries))
+    return false;
+  if (p->retries == 0) return true;
+  return opt_time(r, client, "backoff", DS_NS_PER_S / 2, &p->backoff_ns) &&
+         ds_opt_number(r, client, "backoff_factor", 1, 100, 2, &p->backoff_factor) &&
+         opt_time(r, client, "backoff_max", 8 * DS_NS_PER_S, &p->backoff_max_ns) &&
+         ds_opt_number(r, client, "jitter", 0, 1, 0.25, &p->jitter);
+}
+
 static bool read_client(ds_reader *r, const ds_node *client, ds_workload *w) {
-  static const char *const keys[] = {"stream", "rtt"};
-  static const ds_later later[] = {{"timeout", NULL, "timeouts (a request cannot be cancelled)"},
-                                   {"retries", NULL, "retries"},
-                                   {"backoff", NULL, "retries"}};
+  static const char *const keys[] = {"stream",         "rtt",         "timeout", "retries", "backoff",
+                                     "backoff_factor", "backoff_max", "jitter"};
   if (!client) return true;
   if (strcmp(r->root, "workload") != 0) {
     ds_complain_key(r->d, client, "%s: clients are for one workload alone", ds_name(r, "client"));
@@ -408,7 +479,7 @@ static bool read_client(ds_reader *r, const ds_node *client, ds_workload *w) {
   enter(r, "client");
   bool stream;
   char text[48];
-  if (!ds_section(r, client, keys, LEN(keys), later, LEN(later)) ||
+  if (!ds_section(r, client, keys, LEN(keys), NULL, 0) ||
       !ds_opt_bool(r, client, "stream", true, &stream))
     return false;
   w->no_stream = !stream;
@@ -416,7 +487,8 @@ static bool read_client(ds_reader *r, const ds_node *client, ds_workload *w) {
   if (rtt && !ds_want_time(rtt, ds_name(r, "rtt"), 0, 3600 * DS_NS_PER_S, &w->rtt_ns, r->d))
     return false;
   ds_time_format(w->rtt_ns, text, sizeof text);
-  return ds_note(r, "rtt", rtt, "default", "%s", text) && enter(r, "");
+  return ds_note(r, "rtt", rtt, "default", "%s", text) && read_patience(r, client, w) &&
+         enter(r, "");
 }
 
 bool ds_read_workload(ds_reader *r, const ds_node *workload) {
@@ -441,7 +513,8 @@ bool ds_read_workload(ds_reader *r, const ds_node *workload) {
        !ds_note_text(r, "class", name, "", w->class_name)))
     return false;
   bool ok = read_max_tokens(r, ds_node_get(workload, "max_tokens"), w) &&
-            read_client(r, ds_node_get(workload, "client"), w);
+            read_client(r, ds_node_get(workload, "client"), w) &&
+            read_warmup(r, ds_node_get(workload, "warmup"), w);
   r->prefix[0] = '\0';
   return ok;
 }

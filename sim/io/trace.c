@@ -338,7 +338,7 @@ static bool read_all(ds_trace *t, ds_diag *d) {
   if (!ds_hold_sort(t->all, t->all_n)) return out_of_memory(t, d);
   if (t->w.dequantize_ns > 0)
     t->report.spread = ds_hold_spread(t->all, t->all_n, t->w.dequantize_ns, t->seed);
-  return !t->closed || ds_hold_follow(t->all, t->all_n, &t->report) || out_of_memory(t, d);
+  return !t->closed || ds_hold_follow(t->all, t->all_n, &t->joins, &t->report) || out_of_memory(t, d);
 }
 
 /* ---- rows in order of arrival ---- */
@@ -510,7 +510,8 @@ static bool count_rest(ds_trace *t, ds_diag *d) {
 static bool follow(ds_trace *t, ds_request *r, bool taken, ds_diag *d) {
   if (t->renumber == NULL) {
     t->renumber = calloc(t->all_n + 1, sizeof *t->renumber);
-    if (t->renumber == NULL) return out_of_memory(t, d);
+    t->row_taken = calloc(t->all_n + 1, sizeof *t->row_taken);
+    if (t->renumber == NULL || t->row_taken == NULL) return out_of_memory(t, d);
   }
   size_t row = t->all_at - 1; /* the row that was just taken from `all` */
   uint64_t after = t->all[row].after;
@@ -518,6 +519,7 @@ static bool follow(ds_trace *t, ds_request *r, bool taken, ds_diag *d) {
   if (taken) r->after = now;
   if (taken && after != 0 && now == 0) r->think_ns = 0;
   t->renumber[row] = taken ? t->report.kept + 1 : now;
+  t->row_taken[row] = taken;
   return true;
 }
 
@@ -578,6 +580,23 @@ bool ds_trace_read_more(ds_trace *t, ds_request *r, const ds_more **more, size_t
   return good;
 }
 
+bool ds_trace_joins(ds_trace *t, const ds_trace_join **out, size_t *n) {
+  *out = NULL;
+  *n = 0;
+  if (t->joins.n == 0 || t->renumber == NULL) return true;
+  free(t->join_out);
+  t->join_out = malloc(t->joins.n * sizeof *t->join_out);
+  if (t->join_out == NULL) return false;
+  for (size_t i = 0; i < t->joins.n; i++) { /* who waited for one that was left out waits for whom that one followed */
+    const ds_row_join *j = &t->joins.of[i];
+    uint64_t on = t->renumber[j->on];
+    if (!t->row_taken[j->row] || on == 0) continue;
+    t->join_out[(*n)++] = (ds_trace_join){t->renumber[j->row] - 1, on - 1};
+  }
+  *out = t->join_out;
+  return true;
+}
+
 /* ---- opening, closing, asking ---- */
 
 bool ds_trace_file_open(const ds_workload *w, ds_input **in, ds_source **out, ds_diag *d) {
@@ -632,6 +651,9 @@ void ds_trace_close(ds_trace *t) {
   free(t->ids);
   free(t->runs);
   free(t->renumber);
+  free(t->row_taken);
+  free(t->joins.of);
+  free(t->join_out);
   ds_sessions_free(&t->sessions);
   ds_sessions_free(&t->selected);
   ds_seen_free(&t->seen);

@@ -29,6 +29,12 @@ bool ds_trace_read_more(ds_trace *t, ds_request *r, const struct ds_more **more,
 void ds_trace_seed(ds_trace *t, uint64_t seed);
 /* Requests follow one another: rows name whom they wait for. */
 bool ds_trace_is_closed(const ds_trace *t);
+/* Of a closed loop, once it is read to its end: requests that wait for a further one beside that in `after`. The array is
+ * the trace's. False when out of memory. */
+typedef struct ds_trace_join {
+  uint64_t follower, on; /* by order of the requests */
+} ds_trace_join;
+bool ds_trace_joins(ds_trace *t, const ds_trace_join **out, size_t *n);
 /* "12,031 rows read = 12,000 kept + 31 zero tokens; 5 out of order sorted": complete after the end. */
 void ds_trace_account(const ds_trace *t, char *out, size_t cap);
 /* A reason by index and its count, for reports: false behind the last. Dropped ones first. */

@@ -17,8 +17,16 @@ static bool names(ds_flat *f, ds_pull *p, const ds_flat_key *k, ds_flat_value *v
     ds_diag_expected(d, "[id, ...]");
     return false;
   }
-  for (ds_pull_list(p); ds_pull_next(p); v->n++)
-    if (!ds_rows_text(&f->rows, p, k->path, &v->text, d)) return false;
+  uint64_t *hash = NULL;
+  for (ds_pull_list(p); ds_pull_next(p); v->n++) {
+    const size_t bytes = (size_t)v->n * sizeof *hash;
+    const char *name = NULL;
+    if (!ds_rows_text(&f->rows, p, k->path, &name, d)) return false;
+    hash = ds_arena_grow(&f->rows.rows, hash, bytes, bytes + sizeof *hash);
+    if (hash == NULL) return ds_rows_no_memory(&f->rows, d);
+    hash[v->n] = name != NULL ? ds_hash_text(name) : 0;
+  }
+  v->blocks = hash;
   return p->wrong == NULL || ds_rows_not_json(&f->rows, p, d);
 }
 

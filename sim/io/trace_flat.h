@@ -32,7 +32,7 @@ typedef enum ds_flat_kind {
   DS_KIND_STAMP, /* a date, or seconds since 1970 */
   DS_KIND_TEXT,
   DS_KIND_BLOCKS,
-  DS_KIND_NAMES, /* a list of texts: their number and the last one */
+  DS_KIND_NAMES, /* a list of texts: the hash of each, in `blocks` */
   DS_KIND_TRUE,
   DS_KIND_ANY /* that it is there */
 } ds_flat_kind;

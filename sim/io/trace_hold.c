@@ -177,7 +177,33 @@ static size_t look_up(const numbered *t, size_t n, uint64_t key) {
 
 /* The row that each row follows; NOBODY for the first ones. Rows with numbers go by them, others by
  * the order of their session. */
-static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_report *report) {
+static bool add_join(ds_row_joins *j, size_t row, size_t on) {
+  if (j->n == j->room) {
+    size_t room = j->room == 0 ? 64 : 2 * j->room;
+    ds_row_join *more = realloc(j->of, room * sizeof *more);
+    if (more == NULL) return false;
+    j->of = more;
+    j->room = room;
+  }
+  j->of[j->n++] = (ds_row_join){row, on};
+  return true;
+}
+
+/* The rows that row i names: the last that is there is its parent, it waits for the others, too. */
+static bool find_named(const ds_more *m, size_t i, const numbered *t, size_t n_keys, size_t *parent, ds_row_joins *joins,
+                       ds_trace_report *report) {
+  for (uint32_t k = m->n_after; k-- > 0;) {
+    size_t p = look_up(t, n_keys, k + 1 == m->n_after ? m->after_key : m->also_keys[k]);
+    if (p == NOBODY || p >= i) continue;
+    if (*parent == NOBODY) *parent = p;
+    else if (p != *parent && !add_join(joins, i, p)) return false;
+  }
+  report->several_parents += m->n_after > 1;
+  report->missing_parents += *parent == NOBODY;
+  return true;
+}
+
+static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_row_joins *joins, ds_trace_report *report) {
   numbered *t = malloc((n + 1) * sizeof *t);
   ds_sessions sessions = {NULL, 0, 0};
   size_t n_keys = 0;
@@ -192,12 +218,7 @@ static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_
     if (m == NULL) continue;
     if (m->has_after && m->n_after == 0) continue; /* it says that it follows nobody */
     if (m->has_after) {
-      size_t p = look_up(t, n_keys, m->after_key);
-      report->several_parents += m->n_after > 1;
-      if (p == NOBODY || p >= i)
-        report->missing_parents++;
-      else
-        parent[i] = p;
+      good = find_named(m, i, t, n_keys, &parent[i], joins, report);
       continue;
     }
     if (m->has_key || m->session == NULL) continue;
@@ -214,11 +235,11 @@ static bool find_parents(const ds_row *rows, size_t n, size_t *parent, ds_trace_
   return good;
 }
 
-bool ds_hold_follow(ds_row *rows, size_t n, ds_trace_report *report) {
+bool ds_hold_follow(ds_row *rows, size_t n, ds_row_joins *joins, ds_trace_report *report) {
   size_t *parent = malloc((n + 1) * sizeof *parent), *where = malloc((n + 1) * sizeof *where);
   by *order = calloc(n + 1, sizeof *order);
   bool good =
-      parent != NULL && where != NULL && order != NULL && find_parents(rows, n, parent, report);
+      parent != NULL && where != NULL && order != NULL && find_parents(rows, n, parent, joins, report);
   for (size_t i = 0; good && i < n; i++) {
     size_t p = parent[i], root = p == NOBODY ? i : (size_t)order[p].key;
     order[i] = (by){(int64_t)root, 0, i};
@@ -242,6 +263,7 @@ bool ds_hold_follow(ds_row *rows, size_t n, ds_trace_report *report) {
     for (size_t i = 0; i < n; i++) where[order[i].index] = i;
     for (size_t i = 0; i < n; i++)
       rows[i].after = parent[i] == NOBODY ? 0 : 1 + (uint64_t)where[parent[i]];
+    for (size_t i = 0; i < joins->n; i++) joins->of[i] = (ds_row_join){where[joins->of[i].row], where[joins->of[i].on]};
     good = permute(rows, order, n);
   }
   free(parent);

@@ -40,8 +40,18 @@ bool ds_hold_sort(ds_row *rows, size_t n);
 /* Sorted rows with one time each tick: spread over the tick in order, uniformly at random, but not
  * into the next one. Returns how many moved. */
 uint64_t ds_hold_spread(ds_row *rows, size_t n, int64_t tick_ns, uint64_t seed);
+/* A row that waits for another beside the one that it follows: both by their numbers. */
+typedef struct ds_row_join {
+  size_t row, on;
+} ds_row_join;
+typedef struct ds_row_joins {
+  ds_row_join *of;
+  size_t n, room;
+} ds_row_joins;
+
 /* Sorted rows for a closed loop: a row that follows another gets `after` and a pause, and the time
- * of its first ancestor, behind which it then stands. False when out of memory. */
-bool ds_hold_follow(ds_row *rows, size_t n, ds_trace_report *report);
+ * of its first ancestor, behind which it then stands; further rows that it waits for go to joins. False when out of
+ * memory. */
+bool ds_hold_follow(ds_row *rows, size_t n, ds_row_joins *joins, ds_trace_report *report);
 
 #endif

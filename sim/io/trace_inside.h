@@ -47,6 +47,9 @@ struct ds_trace {
   ds_seen seen;
   ds_arena joined; /* block lists of incremental sessions */
   uint64_t *renumber;
+  bool *row_taken;
+  ds_row_joins joins;      /* by rows */
+  ds_trace_join *join_out; /* by requests */
   const struct ds_more **more_out; /* where read_on puts them; NULL: nobody asks */
   ds_span_room spans;              /* of all rows that are held */
   ds_row_identity identity;        /* of the requests handed out last */

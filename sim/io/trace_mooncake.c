@@ -62,7 +62,8 @@ static bool mooncake_row(ds_flat *f, ds_row *row, ds_more *more, bool *skip, ds_
     if (more->has_key) more->key = ds_hash_text(v[DS_FIELD_ID].text);
     more->has_after = true;
     more->n_after = (uint32_t)v[DS_FLAT_WAIT_FOR].n;
-    if (v[DS_FLAT_WAIT_FOR].text != NULL) more->after_key = ds_hash_text(v[DS_FLAT_WAIT_FOR].text);
+    more->also_keys = v[DS_FLAT_WAIT_FOR].blocks;
+    if (more->n_after > 0) more->after_key = more->also_keys[more->n_after - 1];
   }
   bool chained = m->agentic ? more->n_after > 0 : more->session != NULL;
   if (v[DS_FIELD_ARRIVAL].given)

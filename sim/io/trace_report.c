@@ -24,7 +24,7 @@ static const struct {
     REASON(spread, "spread over their tick", false),
     REASON(accumulated, "with the turns before added to the input", false),
     REASON(missing_parents, "follow one that is not in the file and start on their own", false),
-    REASON(several_parents, "wait for several, of which the last counts", false),
+    REASON(several_parents, "wait for several", false),
     REASON(think_from_gaps, "pause for the recorded gap between arrivals", false),
 #undef REASON
 };

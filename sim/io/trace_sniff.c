@@ -17,13 +17,17 @@ typedef struct sign {
   const char *what;
 } sign;
 
-/* In this order: the first that is found decides. */
-static const sign csv_signs[] = {
-    {"ContextTokens", "azure", NULL},     {"GeneratedTokens", "azure", NULL},
-    {"Request tokens", "burstgpt", NULL}, {"arrival_time_us", "tracev2", NULL},
-    {"trace_version:", "tracev2", NULL},  {"num_prefill_tokens", "vidur", NULL},
-    {"arrived_at", "vidur", NULL},        {"prompt_size", "splitwise", NULL},
-    {",Gamma,", "servegen", NULL},        {",Weibull,", "servegen", NULL}};
+/* In this order: the first that is found decides. Of a CSV file, whole names of columns. */
+static const sign csv_columns[] = {
+    {"ContextTokens", "azure", NULL},      {"GeneratedTokens", "azure", NULL},
+    {"Request tokens", "burstgpt", NULL},  {"arrival_time_us", "tracev2", NULL},
+    {"num_prefill_tokens", "vidur", NULL}, {"arrived_at", "vidur", NULL},
+    {"prompt_size", "splitwise", NULL}};
+static const sign csv_signs[] = {{"ContextTokens", "azure", NULL}, /* even where no comma parts them */
+                                 {"Request tokens", "burstgpt", NULL},
+                                 {"trace_version:", "tracev2", NULL},
+                                 {",Gamma,", "servegen", NULL},
+                                 {",Weibull,", "servegen", NULL}};
 static const sign json_signs[] = {
     {"\"arrival_ns\"", "jsonl", NULL},
     {"\"chat_id\"", "bailian", NULL},
@@ -43,6 +47,8 @@ static const sign json_signs[] = {
      "a ShareGPT file (key conversations): texts without lengths or times"},
     {"\"input_length\"", "mooncake", NULL},
     {"\"hash_ids\"", "mooncake", NULL},
+    {"\"input_tokens\": \"{", NULL,
+     "the lengths of a ServeGen client (NAME-trace.csv beside it is the trace)"},
     {"\"created_time\"", "mooncake", NULL},
     {"\"text_input\"", "mooncake", NULL}};
 static const struct {
@@ -154,9 +160,54 @@ static bool sniff_json(const ds_input *in, const char *s, size_t n, size_t line,
   return true;
 }
 
+static bool column_is(const char *s, size_t n, const char *name) {
+  while (n > 0 && (*s == ' ' || *s == '\t' || *s == '"')) s++, n--;
+  while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t' || s[n - 1] == '"')) n--;
+  return n == strlen(name) && contains(s, n, name);
+}
+
+/* The next column of a header: false behind the last. */
+static bool next_column(const char *s, size_t line, size_t *at, const char **column, size_t *n) {
+  if (*at > line) return false;
+  const char *comma = memchr(s + *at, ',', line - *at);
+  *column = s + *at;
+  *n = comma != NULL ? (size_t)(comma - *column) : line - *at;
+  *at += *n + 1;
+  return true;
+}
+
+static const sign *by_column(const char *s, size_t line) {
+  const char *column;
+  for (size_t i = 0; i < DS_ARRAY_LEN(csv_columns); i++)
+    for (size_t at = 0, n; next_column(s, line, &at, &column, &n);)
+      if (column_is(column, n, csv_columns[i].text)) return &csv_columns[i];
+  return NULL;
+}
+
+/* Two columns or more, each a name: any flat CSV. The names go to text. */
+static bool flat_header(const char *s, size_t line, char *text, size_t room) {
+  const char *column;
+  size_t columns = 0, used = 0;
+  text[0] = '\0';
+  for (size_t at = 0, n; next_column(s, line, &at, &column, &n); columns++) {
+    bool letters = false;
+    for (size_t i = 0; i < n; i++) {
+      letters = letters || (lower(column[i]) >= 'a' && lower(column[i]) <= 'z');
+      if (column[i] < ' ' || column[i] > '~') return false;
+    }
+    if (!letters) return false;
+    if (used + n + 8 < room)
+      used += (size_t)snprintf(text + used, room - used, "%s%.*s", columns > 0 ? ", " : "", (int)n, column);
+    else if (used + 6 < room && strcmp(text + used - (used > 3 ? 3 : used), "...") != 0)
+      used += (size_t)snprintf(text + used, room - used, ", ...");
+  }
+  return columns > 1;
+}
+
 static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char **found,
                       ds_diag *d) {
-  const sign *by = look_up(csv_signs, DS_ARRAY_LEN(csv_signs), s, line);
+  const sign *by = by_column(s, line);
+  if (by == NULL) by = look_up(csv_signs, DS_ARRAY_LEN(csv_signs), s, line);
   if (by != NULL) return settle(in, by, found, d);
   if (line >= 7 && memcmp(s, "0,0,0,,0", 8) == 0) { /* a ServeGen client that is idle at first */
     *found = "servegen";
@@ -171,7 +222,14 @@ static bool sniff_csv(const ds_input *in, const char *s, size_t line, const char
     ds_diag_expected(d, "the header TIMESTAMP,ContextTokens,GeneratedTokens");
     return false;
   }
-  if (contains(s, line, "timestamp,")) return true; /* let the reader say which column is missing */
+  char columns[200];
+  if (flat_header(s, line, columns, sizeof columns)) {
+    ds_diag_set(d, DS_EXIT_INPUT, in->name, 1, 1,
+                "a flat CSV in no known format, with the columns %s", columns);
+    ds_diag_expected(d, "`map: {arrival: COLUMN:UNIT, input_tokens: COLUMN, output_tokens: COLUMN}` "
+                        "beside it (units: s, ms, us, ns, stamp)");
+    return false;
+  }
   ds_diag_set(d, DS_EXIT_INPUT, in->name, 1, 1, "not a trace in a known format: it begins with %s",
               e.text);
   ds_diag_expected(
@@ -209,7 +267,7 @@ bool ds_trace_sniff(ds_input *in, const char *format, const char **found, ds_dia
   if (ds_is_tar(s, n)) { /* the one format of which an archive makes a trace */
     *found = "weka";
     if (stated == NULL || strcmp(stated, "weka") == 0) return true;
-    return refuse(in, d, "a tar archive", "a single file");
+    return refuse(in, d, "a tar archive, or a folder", "a single file");
   }
   if (!no_trace_at_all(in, s, n, d)) return false;
   while (n > 0 && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n')) {

@@ -28,7 +28,8 @@ typedef struct ds_more {
   uint32_t turn; /* from 0 on */
   uint32_t prefix_tokens;
   uint64_t key, after_key; /* numbers of this row and of the one it follows, where the format has such */
-  uint32_t n_after;        /* how many it waits for; after_key is the last of them */
+  uint32_t n_after;        /* how many it waits for; after_key is the last of them, also_keys are the others */
+  const uint64_t *also_keys;
   bool has_key, has_after, has_turn;
   ds_row_status status;
   int64_t think_ns;                 /* after the row that it follows is finished */

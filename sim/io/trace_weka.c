@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Sessions of coding agents as kv-cache-tester (WEKA) records them: a JSON object each, in a file,
- * in a row of them, or in a tar archive of such files. Blocks of 64 tokens without the partial last
+ * in a row of them, in a tar archive or in a folder of such files. Blocks of 64 tokens without the partial last
  * one; ids mean something within their session only. There is no absolute time: a session begins at
  * 0, and a request follows the one before it. */
 #include <stdlib.h>
@@ -21,6 +21,8 @@ typedef struct weka {
   uint32_t block_tokens;
 } weka;
 
+#define AGENTS_MAX 64 /* running beside each other in a session */
+
 typedef struct branch { /* requests of the session itself, or of one of its sub-agents */
   const char *session;
   uint64_t scope;
@@ -29,9 +31,11 @@ typedef struct branch { /* requests of the session itself, or of one of its sub-
   uint64_t key;         /* of the request before */
   int64_t t_ns, api_ns; /* of it */
   uint32_t turn;
-  bool waits; /* the next request waits for a sub-agent that was over by then */
-  uint64_t agent_key;
-  int64_t agent_end_ns;
+  /* Sub-agents that nobody has waited for yet, as far as there is room: the last call of each, and its end. A later request
+   * waits for all that were over by then. */
+  size_t n_agents;
+  uint64_t agent_key[AGENTS_MAX];
+  int64_t agent_end_ns[AGENTS_MAX];
 } branch;
 
 static uint64_t key_of(const weka *k, size_t index) { return ds_mix64(k->number << 32 | index); }
@@ -120,6 +124,35 @@ static bool needs(weka *k, const call *c, bool has, const char *name, ds_diag *d
   return false;
 }
 
+/* It waits for the sub-agents that were over by t_ns: the one that ended last is the one it follows. */
+static bool join_agents(weka *k, branch *b, int64_t t_ns, ds_more *m, int64_t *end_ns) {
+  uint64_t *also = NULL;
+  size_t left = 0, last = 0;
+  uint32_t over = 0;
+  for (size_t i = 0; i < b->n_agents; i++) over += b->agent_end_ns[i] <= t_ns;
+  if (over == 0) return true;
+  also = ds_arena_take(&k->rows.rows, (over + 1) * sizeof *also);
+  if (also == NULL) return false;
+  m->n_after = 0;
+  for (size_t i = 0; i < b->n_agents; i++) {
+    if (b->agent_end_ns[i] > t_ns) { /* for a later one */
+      b->agent_key[left] = b->agent_key[i];
+      b->agent_end_ns[left++] = b->agent_end_ns[i];
+      continue;
+    }
+    if (m->n_after == 0 || b->agent_end_ns[i] >= *end_ns) {
+      *end_ns = b->agent_end_ns[i];
+      last = m->n_after;
+    }
+    also[m->n_after++] = b->agent_key[i];
+  }
+  m->after_key = also[last];
+  also[last] = also[m->n_after - 1];
+  m->also_keys = also;
+  b->n_agents = left;
+  return true;
+}
+
 static bool take_call(weka *k, const call *c, branch *b, ds_diag *d) {
   ds_rows *r = &k->rows;
   if (!needs(k, c, c->has_t, "t", d) || !needs(k, c, c->has_in, "in", d) ||
@@ -151,20 +184,14 @@ static bool take_call(weka *k, const call *c, branch *b, ds_diag *d) {
   if (c->ids_at != NULL && !ds_rows_check_blocks(r, c->ids_at, c->in, c->n_ids, k->block_tokens,
                                                  k->w->block_tail, &m->tail, d))
     return false;
-  if (b->any || b->waits) {
-    int64_t from_ns = b->t_ns + b->api_ns;
+  if (b->any || b->n_agents > 0) {
+    int64_t from_ns = b->t_ns + b->api_ns, end_ns = 0;
     m->n_after = 1;
     m->after_key = b->key;
-    if (b->waits && t_ns >= b->agent_end_ns) {
-      m->after_key = b->agent_key;
-      from_ns = b->agent_end_ns;
-      m->think_ns = t_ns > from_ns ? t_ns - from_ns : 0;
-    } else if (c->has_think) {
-      m->think_ns = c->think_ns;
-    } else {
-      m->think_ns = t_ns > from_ns ? t_ns - from_ns : 0;
-    }
-    if (t_ns >= b->agent_end_ns) b->waits = false;
+    if (!join_agents(k, b, t_ns, m, &end_ns)) return ds_rows_no_memory(r, d);
+    if (m->also_keys != NULL) from_ns = end_ns;
+    m->think_ns = t_ns > from_ns ? t_ns - from_ns : 0;
+    if (m->also_keys == NULL && c->has_think) m->think_ns = c->think_ns;
   }
   b->any = true;
   b->key = m->key;
@@ -198,9 +225,9 @@ static bool take_agent(weka *k, const call *c, branch *parent, ds_diag *d) {
   }
   if (p.wrong != NULL) return ds_rows_not_json(&k->rows, &p, d);
   if (k->n > before) {
-    parent->waits = true;
-    parent->agent_key = b.key;
-    parent->agent_end_ns = c->has_duration ? c->t_ns + c->duration_ns : b.t_ns + b.api_ns;
+    size_t i = parent->n_agents < AGENTS_MAX ? parent->n_agents++ : AGENTS_MAX - 1;
+    parent->agent_key[i] = b.key;
+    parent->agent_end_ns[i] = c->has_duration ? c->t_ns + c->duration_ns : b.t_ns + b.api_ns;
   }
   return true;
 }
@@ -253,8 +280,12 @@ static bool read_session(weka *k, ds_pull *p, ds_diag *d) {
   }
   if (!ds_pull_done(p)) return ds_rows_not_json(r, p, d);
   if (requests.begin == NULL) {
-    ds_rows_bad(r, p->begin, d, "a session without requests");
-    ds_diag_expected(
+    bool other = k->tar && k->number == 1;
+    ds_rows_bad(r, p->begin, d, other ? "no session of an agent: it has no requests" : "a session without requests");
+    if (other)
+      ds_diag_expected(d, "an archive of agents' sessions (of a ServeGen archive, unpack one client's files: "
+                          "NAME-trace.csv and NAME-dataset.json)");
+    else ds_diag_expected(
         d, "requests: [{\"t\": 0.0, \"in\": 15171, \"out\": 240, \"hash_ids\": [...]}, ...]");
     return false;
   }

@@ -10,6 +10,7 @@ const char *const ds_trace_has_names[DS_HAS_N] = {[DS_HAS_ID] = "ids",
                                                   [DS_HAS_SESSION] = "sessions",
                                                   [DS_HAS_TURN] = "turns",
                                                   [DS_HAS_THINK] = "pauses between turns",
+                                                  [DS_HAS_JOIN] = "waits for several at once",
                                                   [DS_HAS_CLASS] = "classes",
                                                   [DS_HAS_MODEL] = "models",
                                                   [DS_HAS_TENANT] = "tenants",
@@ -33,6 +34,7 @@ void ds_trace_has_of(const ds_request *r, const char *id, const ds_more *m,
   seen[DS_HAS_SESSION] += m->session != NULL;
   seen[DS_HAS_TURN] += m->has_turn;
   seen[DS_HAS_THINK] += m->think_ns >= 0;
+  seen[DS_HAS_JOIN] += m->n_after > 1;
   seen[DS_HAS_CLASS] += m->class_name != NULL;
   seen[DS_HAS_MODEL] += m->model != NULL;
   seen[DS_HAS_TENANT] += m->tenant != NULL;

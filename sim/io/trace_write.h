@@ -11,6 +11,7 @@ typedef enum ds_trace_has { /* what a request may say beyond arrival and lengths
                             DS_HAS_SESSION,
                             DS_HAS_TURN,
                             DS_HAS_THINK,
+  DS_HAS_JOIN, /* it waits for several */
                             DS_HAS_CLASS,
                             DS_HAS_MODEL,
                             DS_HAS_TENANT,

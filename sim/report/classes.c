@@ -49,6 +49,7 @@ static uint64_t count_good(const columns *c, const ds_slo_request *q) {
   for (size_t i = 0; i < c->n; i++) {
     int64_t more = (int64_t)c->outputs[i] - 1;
     bool tpot = more <= 0 || q->tpot_ns <= 0 || c->e2e[i] - c->ttft[i] <= q->tpot_ns * more;
+    if (more < 0) continue; /* given up */
     good += within(c->ttft[i], q->ttft_ns) && within(c->e2e[i], q->e2e_ns) && tpot;
   }
   return good;
@@ -80,7 +81,9 @@ static bool judge_class(const ds_scenario *sc, const ds_drive *drive, const int6
     r.records = NULL;
     r.itl = &no_gaps;
     r.seconds = &no_seconds;
-    r.submitted = r.completed = c.n;
+    r.submitted = c.n;
+    for (size_t i = r.timed_out = 0; i < c.n; i++) r.timed_out += c.outputs[i] == 0;
+    r.completed = c.n - r.timed_out;
     r.good = count_good(&c, &w->slo.request);
     r.input_tokens = 0;
     r.output_tokens = c.arrivals.output.sum;

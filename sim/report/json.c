@@ -147,6 +147,13 @@ static void additions(ds_json *j, const ds_report *r) {
   ds_json_number(j, "output_throughput_per_gpu", s->output_throughput / gpus);
   ds_json_number(j, "total_token_throughput_per_gpu", s->total_throughput / gpus);
   ds_json_count(j, "rejected", s->rejected);
+  if (r->scenario->workload.patience.timeout_ns > 0) {
+    const ds_result *q = r->drive->result;
+    ds_json_count(j, "timed_out", s->timed_out);
+    ds_json_count(j, "vain_attempts", q->vain_attempts);
+    ds_json_count(j, "retries", q->retries);
+    ds_json_count(j, "partial_output_tokens", q->partial_output_tokens);
+  }
   const ds_sched_ops *ops = r->scenario->sched;
   if (ops != NULL && ops->overlaps != NULL && ops->overlaps(r->scenario->run.pool.scheduler_config.bytes))
     ds_json_count(j, "wasted_decode_slots", r->drive->result->wasted_decode_slots);
@@ -289,8 +296,11 @@ static void method(ds_json *j, const ds_report *r) {
   lengths(j, "output_tokens", &r->drive->arrivals.output);
   ds_json_text(j, "loop", ds_trace_is_closed(r->drive->trace) ? "closed" : "open");
   if (w->closed_loop && w->kind == DS_WORKLOAD_GENERATE) ds_json_number(j, "think_s", (double)w->think_ns / 1e9);
-  ds_json_null(j, "timeout_s");
-  ds_json_count(j, "warmup_s", 0);
+  maybe(j, "timeout_s", w->patience.timeout_ns > 0, (double)w->patience.timeout_ns / 1e9);
+  if (w->patience.retries > 0) ds_json_integer(j, "retries", w->patience.retries);
+  ds_json_number(j, "warmup_s",
+                 (double)(r->drive->result->first_arrival_ns - r->drive->result->begin_ns) / 1e9);
+  ds_json_count(j, "warmup_requests", r->drive->warmup.n);
   ds_json_count(j, "cooldown_s", 0);
   ds_json_bool(j, "drain", true);
   ds_json_text(j, "initial_cache", sc->run.pool.warm_cache ? "warm" : "empty");
@@ -357,6 +367,33 @@ static void by_class(ds_json *j, const ds_report *r) {
   ds_json_end_object(j);
 }
 
+/* The runs of a benchmark tool's series, and which of them the rest of this object is about. */
+static void series(ds_json *j, const ds_series *s) {
+  if (s == NULL) return;
+  ds_json_array(j, "series");
+  for (size_t i = 0; i < s->n; i++) {
+    const ds_series_row *r = &s->row[i];
+    ds_json_object(j, NULL);
+    ds_json_text(j, "run", r->what[0] != '\0' ? r->what : "rate");
+    maybe(j, "request_rate", r->rate_per_s > 0, r->rate_per_s);
+    ds_json_text(j, "set", r->change);
+    if (s->judged) ds_json_bool(j, "slo_met", r->holds);
+    else ds_json_null(j, "slo_met");
+    ds_json_count(j, "completed", r->summary.completed);
+    ds_json_number(j, "duration", r->summary.duration_s);
+    ds_json_number(j, "request_throughput", r->summary.request_throughput);
+    ds_json_number(j, "output_throughput", r->summary.output_throughput);
+    dist(j, "ttft", &r->summary.ttft);
+    dist(j, "tpot", &r->summary.tpot);
+    dist(j, "itl", &r->summary.itl);
+    dist(j, "e2el", &r->summary.e2el);
+    ds_json_end_object(j);
+  }
+  ds_json_end_array(j);
+  if (s->chosen < s->n) ds_json_count(j, "series_chosen", s->chosen);
+  else ds_json_null(j, "series_chosen");
+}
+
 bool ds_json_report(ds_outfile *out, const ds_report *r) {
   const char *trace_sha256 = ds_trace_sha256(r->drive->trace);
   char hash[65], all[64 * 32 + 1] = ""; /* of several workloads: one after the other */
@@ -380,6 +417,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   ds_json_end_object(&j);
   trust(&j, r);
   by_class(&j, r);
+  series(&j, r->series);
   ds_json_array(&j, "warnings");
   for (size_t i = 0; i < r->warnings->n; i++) ds_json_text(&j, NULL, r->warnings->text[i]);
   ds_json_end_array(&j);

@@ -6,6 +6,7 @@
 #include "io/bands.h"
 #include "io/outfile.h"
 #include "report/classes.h"
+#include "report/series.h"
 #include "report/summary.h"
 #include "study/driver.h"
 
@@ -32,6 +33,7 @@ typedef struct ds_report {
   const ds_breaking *breaking; /* NULL: not searched */
   const ds_bands *bands;       /* how far such predictions were off; NULL: not known */
   const ds_classes *classes;   /* NULL or empty: one workload */
+  const ds_series *series;     /* the runs among which this one was chosen; NULL: it is alone */
   bool slow; /* the run took too long for a search: say what could be done instead */
   bool colour;
   const char *command; /* what was run, as one would type it again, without output options: dryserve

@@ -13,15 +13,20 @@ static int by_index(const void *a, const void *b) {
   return ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
 }
 
-static const ds_record **in_order(const ds_result *r) {
-  const ds_record **rows = malloc((r->n + 1) * sizeof *rows);
+/* Those of the warm-up, too. */
+static size_t all_of(const ds_drive *drive) { return drive->result->n + drive->warmup.n; }
+
+static const ds_record **in_order(const ds_drive *drive) {
+  const ds_result *r = drive->result;
+  const size_t n = all_of(drive);
+  const ds_record **rows = malloc((n + 1) * sizeof *rows);
   if (rows == NULL) return NULL;
   bool sorted = true;
-  for (size_t i = 0; i < r->n; i++) {
+  for (size_t i = 0; i < n; i++) {
     rows[i] = &r->records[i];
     sorted = sorted && (i == 0 || rows[i - 1]->index < rows[i]->index);
   }
-  if (!sorted) qsort(rows, r->n, sizeof *rows, by_index);
+  if (!sorted) qsort(rows, n, sizeof *rows, by_index);
   return rows;
 }
 
@@ -53,6 +58,11 @@ static void csv_header(ds_outfile *out) {
   ds_out_text(out, "\n");
 }
 
+static char *put_text(char *p, const char *text) {
+  size_t n = strlen(text);
+  memcpy(p, text, n);
+  return p + n;
+}
 static char *put_cell_u64(char *p, uint64_t v) {
   *p++ = ',';
   return p + ds_put_u64(p, v);
@@ -62,7 +72,36 @@ static char *put_cell_time(char *p, int64_t ns, int digits) {
   return p + ds_put_decimal(p, ns, digits);
 }
 
-static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *class_name) {
+/* Columns after the status that only a request that ran has. */
+#define CSV_EMPTY ",,,,,,,,,"
+
+/* A request without an answer: status says why. */
+static void csv_failed(ds_outfile *out, int64_t arrival_ns, uint32_t input, uint32_t output,
+                       const char *status, const char *id, const char *class_name) {
+  csv_cell(out, id);
+  ds_out_text(out, ",,");
+  csv_cell(out, class_name);
+  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
+  p = put_cell_time(p, arrival_ns, 9);
+  p = put_cell_u64(p, input);
+  p = put_cell_u64(p, output);
+  ds_out_used(out, (size_t)(p - start));
+  ds_out_printf(out, ",0,%s" CSV_EMPTY, status);
+  for (int c = 0; c < DS_CAUSE_N; c++) ds_out_bytes(out, ",", 1);
+  ds_out_text(out, "\n");
+}
+
+/* Of a request that was answered. */
+static const char *status_of(const ds_drive *drive, const ds_record *q) {
+  return ds_warmup_has(&drive->warmup, q) ? "warmup" : "ok";
+}
+
+static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *status,
+                    const char *class_name) {
+  if (q->timed_out) {
+    csv_failed(out, q->arrival_ns, q->input_tokens, q->output_tokens, "timeout", id, class_name);
+    return;
+  }
   csv_cell(out, id);
   ds_out_text(out, ",,");
   csv_cell(out, class_name);
@@ -71,8 +110,8 @@ static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const c
   p = put_cell_u64(p, q->input_tokens);
   p = put_cell_u64(p, q->output_tokens);
   p = put_cell_u64(p, q->cached_tokens);
-  memcpy(p, ",ok", 3);
-  p = put_cell_u64(p + 3, q->replica);
+  *p++ = ',';
+  p = put_cell_u64(put_text(p, status), q->replica);
   p = put_cell_time(p, q->scheduled_ns, 9);
   p = put_cell_time(p, q->first_token_ns, 9);
   p = put_cell_time(p, q->finish_ns, 9);
@@ -89,22 +128,10 @@ static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const c
   ds_out_used(out, (size_t)(p - start));
 }
 
-/* Columns after the status that only a request that ran has. */
-#define CSV_EMPTY ",,,,,,,,,"
-
 static void csv_rejected(ds_outfile *out, const ds_rejected *q, const char *id,
                          const char *class_name) {
-  csv_cell(out, id);
-  ds_out_text(out, ",,");
-  csv_cell(out, class_name);
-  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
-  p = put_cell_time(p, q->request.arrival_ns, 9);
-  p = put_cell_u64(p, q->request.input_tokens);
-  p = put_cell_u64(p, q->request.output_tokens);
-  ds_out_used(out, (size_t)(p - start));
-  ds_out_text(out, ",0,rejected" CSV_EMPTY);
-  for (int c = 0; c < DS_CAUSE_N; c++) ds_out_bytes(out, ",", 1);
-  ds_out_text(out, "\n");
+  csv_failed(out, q->request.arrival_ns, q->request.input_tokens, q->request.output_tokens,
+             "rejected", id, class_name);
 }
 
 /* Of several workloads each has its class. */
@@ -113,28 +140,25 @@ static const char *class_of(const ds_drive *drive, uint64_t index, const char *c
 }
 
 bool ds_requests_csv(ds_outfile *out, const ds_drive *drive, const char *class_name) {
-  const ds_result *r = drive->result;
-  const ds_record **rows = in_order(r);
+  const size_t n = all_of(drive);
+  const ds_record **rows = in_order(drive);
   if (rows == NULL) return false;
   csv_header(out);
   const ds_oversize *o = &drive->oversize;
   size_t away = 0;
-  for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
-    uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
+  for (size_t i = 0; i <= n && !ds_out_failed(out); i++) {
+    uint64_t index = i < n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
       csv_rejected(out, &o->rejected[away], ds_trace_id(drive->trace, o->rejected[away].index),
                    class_of(drive, o->rejected[away].index, class_name));
-    if (i < r->n) csv_row(out, rows[i], ds_trace_id(drive->trace, index), class_of(drive, index, class_name));
+    if (i < n)
+      csv_row(out, rows[i], ds_trace_id(drive->trace, index), status_of(drive, rows[i]),
+              class_of(drive, index, class_name));
   }
   free(rows);
   return true;
 }
 
-static char *put_text(char *p, const char *text) {
-  size_t n = strlen(text);
-  memcpy(p, text, n);
-  return p + n;
-}
 static char *put_field_u64(char *p, const char *name, uint64_t v) {
   p = put_text(p, name);
   return p + ds_put_u64(p, v);
@@ -179,15 +203,43 @@ static void jsonl_begin(ds_outfile *out, const ds_drive *drive, uint64_t trace_i
     ds_out_text(out, "null");
 }
 
+static void jsonl_failed(ds_outfile *out, const ds_drive *drive, const ds_rejected *q,
+                         const char *status, const char *class_name) {
+  jsonl_begin(out, drive, q->index, class_name);
+  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
+  p = put_field_time(p, ",\"arrival_s\":", q->request.arrival_ns, 9);
+  p = put_field_u64(p, ",\"input_tokens\":", q->request.input_tokens);
+  p = put_field_u64(p, ",\"output_tokens\":", q->request.output_tokens);
+  ds_out_used(out, (size_t)(p - start));
+  static const char *const none[] = {"replica",  "scheduled_s", "first_token_s",
+                                     "finish_s", "ttft_ms",     "tpot_ms",
+                                     "e2el_ms",  "max_itl_ms",  "preemptions"};
+  ds_out_printf(out, ",\"cached_tokens\":0,\"status\":\"%s\"", status);
+  for (size_t i = 0; i < DS_ARRAY_LEN(none); i++) ds_out_printf(out, ",\"%s\":null", none[i]);
+  for (int c = 0; c < DS_CAUSE_N; c++)
+    ds_out_printf(out, ",\"blame_%s_ms\":null", ds_cause_name((ds_cause)c));
+  ds_out_text(out, ",\"itl_ms\":[]}\n");
+}
+
 static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q,
                       uint64_t trace_index, const char *class_name) {
+  if (q->timed_out) {
+    const ds_rejected f = {.index = trace_index,
+                           .request = {.arrival_ns = q->arrival_ns,
+                                       .input_tokens = q->input_tokens,
+                                       .output_tokens = q->output_tokens}};
+    jsonl_failed(out, drive, &f, "timeout", class_name);
+    return;
+  }
   jsonl_begin(out, drive, trace_index, class_name);
   char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
   p = put_field_time(p, ",\"arrival_s\":", q->arrival_ns, 9);
   p = put_field_u64(p, ",\"input_tokens\":", q->input_tokens);
   p = put_field_u64(p, ",\"output_tokens\":", q->output_tokens);
   p = put_field_u64(p, ",\"cached_tokens\":", q->cached_tokens);
-  p = put_field_u64(p, ",\"status\":\"ok\",\"replica\":", q->replica);
+  p = put_text(p, ",\"status\":\"");
+  p = put_text(p, status_of(drive, q));
+  p = put_field_u64(p, "\",\"replica\":", q->replica);
   p = put_field_time(p, ",\"scheduled_s\":", q->scheduled_ns, 9);
   p = put_field_time(p, ",\"first_token_s\":", q->first_token_ns, 9);
   p = put_field_time(p, ",\"finish_s\":", q->finish_ns, 9);
@@ -210,36 +262,18 @@ static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q
   jsonl_gaps(out, drive->result, q);
 }
 
-static void jsonl_rejected(ds_outfile *out, const ds_drive *drive, const ds_rejected *q,
-                           const char *class_name) {
-  jsonl_begin(out, drive, q->index, class_name);
-  char *start = ds_out_room(out, DS_OUT_ROOM), *p = start;
-  p = put_field_time(p, ",\"arrival_s\":", q->request.arrival_ns, 9);
-  p = put_field_u64(p, ",\"input_tokens\":", q->request.input_tokens);
-  p = put_field_u64(p, ",\"output_tokens\":", q->request.output_tokens);
-  ds_out_used(out, (size_t)(p - start));
-  static const char *const none[] = {"replica",  "scheduled_s", "first_token_s",
-                                     "finish_s", "ttft_ms",     "tpot_ms",
-                                     "e2el_ms",  "max_itl_ms",  "preemptions"};
-  ds_out_text(out, ",\"cached_tokens\":0,\"status\":\"rejected\"");
-  for (size_t i = 0; i < DS_ARRAY_LEN(none); i++) ds_out_printf(out, ",\"%s\":null", none[i]);
-  for (int c = 0; c < DS_CAUSE_N; c++)
-    ds_out_printf(out, ",\"blame_%s_ms\":null", ds_cause_name((ds_cause)c));
-  ds_out_text(out, ",\"itl_ms\":[]}\n");
-}
-
 bool ds_requests_jsonl(ds_outfile *out, const ds_drive *drive, const char *class_name) {
-  const ds_result *r = drive->result;
-  const ds_record **rows = in_order(r);
+  const size_t n = all_of(drive);
+  const ds_record **rows = in_order(drive);
   if (rows == NULL) return false;
   const ds_oversize *o = &drive->oversize;
   size_t away = 0;
-  for (size_t i = 0; i <= r->n && !ds_out_failed(out); i++) {
-    uint64_t index = i < r->n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
+  for (size_t i = 0; i <= n && !ds_out_failed(out); i++) {
+    uint64_t index = i < n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
-      jsonl_rejected(out, drive, &o->rejected[away],
-                     class_of(drive, o->rejected[away].index, class_name));
-    if (i < r->n) jsonl_row(out, drive, rows[i], index, class_of(drive, index, class_name));
+      jsonl_failed(out, drive, &o->rejected[away], "rejected",
+                   class_of(drive, o->rejected[away].index, class_name));
+    if (i < n) jsonl_row(out, drive, rows[i], index, class_of(drive, index, class_name));
   }
   free(rows);
   return true;

@@ -76,9 +76,21 @@ bool ds_rank_interval(size_t n, double pct, size_t *low, size_t *high) {
   return true;
 }
 
+static double value_ms(const ds_result *r, ds_metric_id m, size_t i) {
+  if (m == DS_METRIC_TTFT) return (double)r->ttft_ns[i] / 1e6;
+  if (m == DS_METRIC_E2E) return (double)r->e2e_ns[i] / 1e6;
+  if (m == DS_METRIC_QUEUE) return (double)r->queue_ns[i] / 1e6;
+  return (double)(r->e2e_ns[i] - r->ttft_ns[i]) / (double)(r->outputs[i] - 1) / 1e6;
+}
+
 /* Milliseconds of a metric for requests [from, to), those that have it; returns how many. */
 static size_t fill(const ds_result *r, ds_metric_id m, size_t from, size_t to, double *x) {
   size_t n = 0;
+  if (r->timed_out > 0) { /* of those that were completed only */
+    for (size_t i = from; i < to; i++)
+      if (r->outputs[i] > 0 && (m != DS_METRIC_TPOT || r->outputs[i] > 1)) x[n++] = value_ms(r, m, i);
+    return n;
+  }
   switch (m) {
   case DS_METRIC_TTFT:
     for (size_t i = from; i < to; i++) x[n++] = (double)r->ttft_ns[i] / 1e6;
@@ -202,12 +214,14 @@ static bool interactivity(ds_summary *s, double *x, size_t n) {
 }
 
 static bool normalized(ds_summary *s, const ds_result *r, double *x) {
-  for (size_t i = 0; i < r->n; i++) x[i] = (double)r->e2e_ns[i] / (double)r->outputs[i] / 1e6;
+  size_t n = 0;
+  for (size_t i = 0; i < r->n; i++)
+    if (r->outputs[i] > 0) x[n++] = (double)r->e2e_ns[i] / (double)r->outputs[i] / 1e6;
   wants w;
   w.n = 0;
-  take_stats(&s->normalized, x, r->n);
+  take_stats(&s->normalized, x, n);
   want_dist(&w, &s->normalized);
-  return answer_wants(&w, x, r->n);
+  return answer_wants(&w, x, n);
 }
 
 /* What passes between arrival and the engine's queue: queue_ns counts from there. */
@@ -225,7 +239,7 @@ static bool columns(ds_summary *s, const ds_run *run, const ds_result *r, double
       column(s, r, DS_METRIC_QUEUE, &s->queue, x) && column(s, r, DS_METRIC_TPOT, &s->tpot, x) &&
       interactivity(s, x, s->tpot.count) && normalized(s, r, x) && gap_column(s, r->itl);
   free(x);
-  double before_ms = r->n > 0 ? before_queue_ms(run) + s->queue.mean + rtt_ms : 0;
+  double before_ms = s->ttft.count > 0 ? before_queue_ms(run) + s->queue.mean + rtt_ms : 0;
   s->mean_prefill_ms = s->ttft.mean - before_ms;
   s->mean_decode_ms = s->e2el.mean - s->ttft.mean;
   s->mean_inference_ms = s->e2el.mean - before_ms;
@@ -288,7 +302,7 @@ static void judge(ds_summary *s, const ds_slo *slo) {
     if (!(v->limit.percentile > 0)) v->value_ms = mean_of(s, v->limit.metric);
     /* Inclusive: both sides come from nanoseconds by the same division, so that equal times stay
      * equal. */
-    v->met = v->value_ms <= (double)v->limit.limit_ns / 1e6;
+    v->met = v->value_ms <= (double)v->limit.limit_ns / 1e6 && s->completed > 0;
     s->slo_met = s->slo_met && v->met;
   }
 }
@@ -316,6 +330,7 @@ static uint64_t busiest_second(const ds_seconds *seconds) {
 
 static void throughputs(ds_summary *s, const ds_result *r) {
   s->failed = s->submitted - s->completed;
+  s->timed_out = r->timed_out;
   s->input_tokens = r->input_tokens;
   s->output_tokens = r->output_tokens;
   s->duration_s = (double)(r->last_finish_ns - r->first_arrival_ns) / 1e9;
@@ -354,8 +369,13 @@ static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
   }
   s->batch_mean = batch_ns / busy_ns;
   s->tokens_per_step = iterations > 0 ? tokens / iterations : 0;
-  s->busy_fraction =
-      s->duration_s > 0 ? busy_ns / (s->duration_s * 1e9 * (double)r->n_replicas) : 0;
+  /* A server may go on after its last client has given up, and has begun before a warm-up's end. */
+  double span_ns = (double)(r->last_finish_ns - r->begin_ns);
+  for (size_t i = 0; i < r->n_replicas && r->timed_out > 0; i++) {
+    double end_ns = (double)(r->replicas[i].last_end_ns - r->begin_ns);
+    if (end_ns > span_ns) span_ns = end_ns;
+  }
+  s->busy_fraction = s->duration_s > 0 ? busy_ns / (span_ns * (double)r->n_replicas) : 0;
   static const char *const names[] = {"decode_memory", "decode_compute", "communication", "host"};
   double most = s->prefill_share = prefill_ns / busy_ns;
   s->bottleneck = "prefill";
@@ -374,6 +394,7 @@ static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
 static void energy(ds_summary *s, const ds_run *run, const ds_result *r) {
   const ds_hw *hw = &run->pool.hw;
   if (run->cost_tier == DS_COST_LINEAR || !(hw->power_w > 0) || !(s->duration_s > 0)) return;
+  if (r->begin_ns != r->first_arrival_ns) return; /* not known for the time behind a warm-up alone */
   ds_math math = DS_MATH_16;
   ds_format weights = run->model.experts > 0 ? run->expert_weights : run->weights; /* most of the arithmetic */
   if (weights == DS_FMT_FP8 || weights == DS_FMT_INT8 || weights == DS_FMT_FP8_BLOCK ||

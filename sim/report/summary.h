@@ -26,7 +26,7 @@ typedef struct ds_verdict { /* one limit of slo.run */
 } ds_verdict;
 
 typedef struct ds_summary {
-  uint64_t submitted, completed, failed, rejected, input_tokens,
+  uint64_t submitted, completed, failed, rejected, timed_out, input_tokens,
       output_tokens; /* failed: all that did not complete */
   double duration_s; /* first arrival (dispatch) to last finish */
   double request_throughput, input_throughput, output_throughput, total_throughput;

@@ -91,6 +91,10 @@ static void load(ds_outfile *out, const ds_report *r) {
   if (r->drive->result->num_preemptions > 0 && n > 0 && (size_t)n < sizeof text)
     snprintf(text + n, sizeof text - (size_t)n, "; %s preemptions, %s tokens computed again",
              preempted, again);
+  size_t used = strlen(text);
+  if (r->drive->warmup.n > 0)
+    snprintf(text + used, sizeof text - used,
+             "; the first %zu, of the warm-up, are in no figure about requests", r->drive->warmup.n);
   ds_wrapped(out, "load", text);
 }
 

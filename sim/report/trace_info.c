@@ -105,7 +105,7 @@ static void oddities(ds_outfile *out, const ds_trace *t, const ds_trace_stats *s
     paragraph(out, any ? "" : "odd", line);                                                        \
     any = true;                                                                                    \
   } while (0)
-  if (s->n > 20 && s->ties * 2 > s->n && s->tick_ns > 0) {
+  if (s->n > 20 && s->ties * 2 > s->n && s->tick_ns > 0 && !ds_trace_is_closed(t)) {
     char tick[DS_NUMBER_BYTES];
     ds_put_duration(tick, s->tick_ns);
     ODD("%.1f %% of requests arrive together with the one before, in ticks of about %s: if the "
@@ -241,12 +241,18 @@ void ds_trace_info_json(ds_outfile *out, const char *name, ds_trace *t, const ds
   ds_json_count(&j, "requests", s->n);
   ds_json_integer(&j, "span_ns", s->last_ns - s->first_ns);
   double span_s = (double)(s->last_ns - s->first_ns) / 1e9;
-  ds_json_number(&j, "rate_per_s", span_s > 0 ? (double)(s->n - 1) / span_s : 0);
+  bool spread = span_s > 0; /* else nothing is known of the pace */
+  if (spread) ds_json_number(&j, "rate_per_s", (double)(s->n - 1) / span_s);
+  else ds_json_null(&j, "rate_per_s");
   ds_json_integer(&j, "min_gap_ns", s->min_gap_ns);
   ds_json_integer(&j, "max_gap_ns", s->max_gap_ns);
-  ds_json_number(&j, "gap_cv", s->gap_cv);
+  if (spread) ds_json_number(&j, "gap_cv", s->gap_cv);
+  else ds_json_null(&j, "gap_cv");
   ds_json_array(&j, "dispersion_1_10_60_s");
-  for (int i = 0; i < 3; i++) ds_json_number(&j, NULL, s->dispersion[i]);
+  for (int i = 0; i < 3; i++) {
+    if (s->dispersion[i] > 0) ds_json_number(&j, NULL, s->dispersion[i]);
+    else ds_json_null(&j, NULL);
+  }
   ds_json_end_array(&j);
   ds_json_count(&j, "peak_per_s", s->peak_per_s);
   ds_json_count(&j, "equal_arrivals", s->ties);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "io/units.h"
 #include "report/numbers.h"
 #include "report/report.h"
 
@@ -79,6 +80,15 @@ void ds_warnings_of(const ds_scenario *sc, const ds_drive *drive, const ds_summa
   if (s->rejected > 0)
     add(out, "%" PRIu64 " of %" PRIu64 " requests were rejected: no replica could hold them",
         s->rejected, s->submitted);
+  if (s->timed_out > 0) {
+    char text[48];
+    ds_time_format(sc->workload.patience.timeout_ns, text, sizeof text);
+    add(out,
+        "%" PRIu64 " of %" PRIu64 " requests were given up by their clients after %s%s; latencies "
+        "are those of the others",
+        s->timed_out, s->submitted, text,
+        sc->workload.patience.retries > 0 ? " and all retries" : "");
+  }
   if (drive->oversize.truncated > 0)
     add(out, "%" PRIu64 " requests were cut to what a replica can hold", drive->oversize.truncated);
   if (sc->run.cost_tier == DS_COST_SPEED_OF_LIGHT)

@@ -521,6 +521,12 @@ static void on_finish(void *st, const ds_req_view *r) {
   ((state *)st)->full = false;
 }
 
+static void on_abort(void *st, uint32_t slot, const ds_req_view *r) {
+  state *s = st;
+  if (r->phase != DS_PHASE_WAITING) s->full = false;
+  if (is_chunked(s, slot)) s->chunking = false;
+}
+
 static bool overlaps(const void *cfg) { return ((const config *)cfg)->overlap; }
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_running_requests; }
 static int64_t max_batch_tokens(const void *cfg) {
@@ -553,6 +559,7 @@ const ds_sched_ops ds_sched_sglang = {
     .speculates = true,
     .caches_at_end = true,
     .on_finish = on_finish,
+    .on_abort = on_abort,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,
 };

@@ -140,6 +140,7 @@ const ds_sched_ops ds_sched_static = {
     .config_bytes = sizeof(config),
     .state_bytes = sizeof(state),
     .reserves = true,
+    .runs_to_end = true,
     .init = init,
     .accepts = accepts,
     .plan = plan,

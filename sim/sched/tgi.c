@@ -113,6 +113,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   outcome what = NO_ROOM;
   if (s->decoding) s->waited += (int64_t)v->steps;
   s->decoding = false;
+  if (v->n_running == 0) s->must_decode = false; /* all their clients are gone */
   if (v->n_queue > 0 && !s->must_decode) {
     bool any = v->n_running == 0 || s->waited >= c->max_waiting_tokens;
     int64_t fewest = any ? 0 : (int64_t)((float)v->n_running * (float)c->waiting_served_ratio);

@@ -188,6 +188,7 @@ const ds_sched_ops ds_sched_triton_dynamic = {
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
     .reserves = true,
+    .runs_to_end = true,
     .init = init,
     .accepts = accepts,
     .plan = plan,

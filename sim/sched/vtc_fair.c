@@ -57,6 +57,14 @@ static void on_finish(void *st, const ds_req_view *r) {
   s->tenant[number(s, r)].leaving++;
 }
 
+static void on_abort(void *st, uint32_t slot, const ds_req_view *r) {
+  state *s = st;
+  tenant *t = &s->tenant[number(s, r)];
+  (void)slot;
+  if (r->phase != DS_PHASE_WAITING) t->leaving++;
+  else if (--t->queued == 0) t->lift = false;
+}
+
 /* Everybody's tokens since the last plan; whoever finished did so in the last of those iterations. */
 static void charge(state *s, const config *c, uint64_t steps) {
   for (uint32_t i = 0; i < s->n; i++) {
@@ -160,5 +168,6 @@ const ds_sched_ops ds_sched_vtc_fair = {
     .accepts = accepts,
     .plan = plan,
     .on_finish = on_finish,
+    .on_abort = on_abort,
     .max_seqs = max_seqs,
 };

@@ -89,6 +89,16 @@ typedef struct ds_tier {
 } ds_tier;
 #define DS_TIERS_MAX 2
 
+/* When clients give up, and whether they ask again. As the server sees it: an answer that ends later than timeout_ns
+ * after it was asked for is in vain, and the server hears of that notice_ns later (the round trip). */
+typedef struct ds_patience {
+  int64_t timeout_ns, notice_ns; /* timeout 0: they wait for ever */
+  int64_t retries;               /* further attempts */
+  int64_t backoff_ns, backoff_max_ns; /* pause before the first retry; no pause is longer (0: no limit) */
+  double backoff_factor;         /* each pause so many times the one before; 1: fixed */
+  double jitter;                 /* a pause is shortened by up to this share of it, at random */
+} ds_patience;
+
 typedef struct ds_run {
   ds_model model;
   ds_format weights, kv_cache;
@@ -101,6 +111,7 @@ typedef struct ds_run {
   ds_slo slo;
   ds_tier tier[DS_TIERS_MAX]; /* fastest first */
   int64_t n_tiers;
+  ds_patience patience;
   uint64_t seed;
 } ds_run;
 

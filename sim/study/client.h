@@ -9,6 +9,9 @@
 
 static inline bool ds_client_plain(const ds_workload *w) { return !w->no_stream && w->rtt_ns == 0; }
 
+/* When the server's clients give up, as the server sees it. */
+ds_patience ds_client_patience(const ds_workload *w);
+
 /* Limits at the server that stand for these at the client: the engine counts who is good. */
 void ds_client_limits(const ds_workload *w, ds_slo_request *q);
 /* Make a result the client's: times are from sending to receiving, each request's round trip is

@@ -123,26 +123,49 @@ static bool out_of_memory(ds_diag *d) {
 
 /* ---- closed loop: everything is fed before the first step ---- */
 
+/* The number of a request of the trace among those that are fed; false: it was rejected, as the *fed-th of them. */
+static bool fed_number(const ds_oversize *o, uint64_t index, uint64_t *fed) {
+  size_t low = 0, high = o->n; /* rejected ones before it */
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (o->rejected[middle].index < index)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  bool rejected = low < o->n && o->rejected[low].index == index;
+  *fed = rejected ? low : index - low;
+  return !rejected;
+}
+
+/* Requests that wait for several. */
+static bool join(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
+  const ds_trace_join *j = NULL;
+  size_t n = 0;
+  bool good = drive->merged != NULL ? ds_merged_joins(drive->merged, &j, &n)
+              : drive->trace != NULL ? ds_trace_joins(drive->trace, &j, &n) : true;
+  if (!good) return out_of_memory(d);
+  for (size_t i = 0; i < n; i++) {
+    uint64_t follower, on;
+    ds_error err = {DS_OK, -1, ""};
+    if (!fed_number(&drive->oversize, j[i].follower, &follower) || !fed_number(&drive->oversize, j[i].on, &on)) continue;
+    ds_status status = ds_sim_join(drive->sim, follower, on, &err);
+    if (status != DS_OK) return complain(sc, drive, status, &err, d);
+  }
+  return true;
+}
+
 /* Numbers of the trace become those of what is fed. Who followed a rejected request follows whom
  * that one followed, or nobody. */
 static void renumber(const ds_oversize *o, ds_request *r, size_t n) {
   for (size_t i = 0; o->n > 0 && i < n; i++) {
     while (r[i].after > 0) {
-      uint64_t index = r[i].after - 1;
-      size_t low = 0, high = o->n; /* rejected ones before it */
-      while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (o->rejected[middle].index < index)
-          low = middle + 1;
-        else
-          high = middle;
+      uint64_t index = r[i].after - 1, fed;
+      if (fed_number(o, index, &fed)) {
+        r[i].after = 1 + fed;
+        break;
       }
-      if (low < o->n && o->rejected[low].index == index) {
-        r[i].after = o->rejected[low].request.after;
-        continue;
-      }
-      r[i].after = 1 + index - low;
-      break;
+      r[i].after = o->rejected[fed].request.after; /* whom that one followed */
     }
   }
 }
@@ -178,6 +201,26 @@ static bool see(const ds_scenario *sc, ds_drive *drive, ds_diag *d) {
   return true;
 }
 
+/* Some requests count less than others: each gap must be known to be whose. */
+static bool has_silent(const ds_workload *w) {
+  return w->warmup_requests > 0 || w->warmup_ns > 0 || w->patience.timeout_ns > 0;
+}
+
+/* Without the warm-up, and without the gaps of answers that nobody read to the end. */
+static bool cut_silent(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive, ds_diag *d) {
+  const ds_workload *w = &sc->workload;
+  if (!has_silent(w)) return true;
+  size_t all = drive->result->n;
+  if (!ds_warmup_cut(w, &sc->run.slo.request, drive->result, opt->sim.exact_itl, &drive->ordered, &drive->arrivals,
+                     &drive->warmup))
+    return out_of_memory(d);
+  drive->result = &drive->ordered.result;
+  if (drive->result->n > 0) return true;
+  ds_diag_set(d, DS_EXIT_INPUT, sc->path, 0, 0, "the warm-up takes all %zu requests", all);
+  ds_diag_expected(d, "a workload that goes on after it");
+  return false;
+}
+
 /* r is changed. */
 static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool closed,
                        ds_drive *drive, ds_request *r, size_t n, progress *p, ds_diag *d) {
@@ -190,16 +233,17 @@ static bool feed_whole(const ds_scenario *sc, const ds_drive_options *opt, bool 
   ds_error err = {DS_OK, -1, ""};
   ds_status status = ds_sim_feed(drive->sim, r, n, &err);
   if (status != DS_OK) return complain(sc, drive, status, &err, d);
+  if (closed && !join(sc, drive, d)) return false;
   if (!closed && !(ds_arrivals_add(&drive->arrivals, r, n) && keep_first(opt, drive, r, n)))
     return out_of_memory(d);
   ds_sim_close(drive->sim);
   if (!advance(sc, opt, drive, p, d)) return false;
   drive->result = ds_sim_result(drive->sim);
-  if (!closed) return see(sc, drive, d);
+  if (!closed) return see(sc, drive, d) && cut_silent(sc, opt, drive, d);
   if (!ds_by_arrival_of(drive->result, r, &drive->ordered, &drive->arrivals))
     return out_of_memory(d);
   drive->result = &drive->ordered.result;
-  return see(sc, drive, d);
+  return see(sc, drive, d) && cut_silent(sc, opt, drive, d);
 }
 
 static bool feed_closed(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *drive,
@@ -272,6 +316,7 @@ static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   ds_error err = {DS_OK, -1, ""};
   ds_run run = sc->run;
   ds_client_limits(&sc->workload, &run.slo.request);
+  run.patience = ds_client_patience(&sc->workload);
   ds_status status = ds_sim_new(&run, sc->sched, sc->route, &opt->sim, &ds_heap, &out->sim, &err);
   if (status != DS_OK) return complain(sc, NULL, status, &err, d);
   out->arrivals.rtt_ns = sc->workload.rtt_ns;
@@ -282,7 +327,11 @@ static bool begin(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
 bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *out, ds_diag *d) {
   ds_drive_options own = *opt;
   if (!ds_client_plain(&sc->workload)) own.keep_first = 0; /* re-runs know nothing of clients */
-  own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop;
+  if (has_silent(&sc->workload)) {
+    own.keep_first = 0;
+    own.sim.records = own.sim.gaps = true;
+  }
+  own.sim.closed_loop = opt->sim.closed_loop || sc->workload.closed_loop || sc->workload.patience.retries > 0;
   if (sc->workload.closed_loop) own.sim.concurrency = (uint64_t)sc->workload.concurrency;
   if (!begin(sc, &own, out, d)) return false;
   if (!open_demand(sc, &out->merged, &out->trace, d)) return false;
@@ -306,7 +355,7 @@ bool ds_drive_run(const ds_scenario *sc, const ds_drive_options *opt, ds_drive *
   free(chunk);
   if (good && !own.sim.closed_loop) {
     out->result = ds_sim_result(out->sim);
-    good = see(sc, out, d);
+    good = see(sc, out, d) && cut_silent(sc, opt, out, d);
   }
   return good;
 }
@@ -332,6 +381,7 @@ void ds_drive_free(ds_drive *drive) {
   ds_arrivals_free(&drive->arrivals);
   ds_oversize_free(&drive->oversize);
   ds_by_arrival_free(&drive->ordered);
+  ds_warmup_free(&drive->warmup);
   free(drive->first);
   ds_span_room_free(&drive->first_spans);
   memset(drive, 0, sizeof *drive);

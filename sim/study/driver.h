@@ -9,6 +9,7 @@
 #include "study/by_arrival.h"
 #include "study/merged.h"
 #include "study/oversize.h"
+#include "study/warmup.h"
 
 /* The program's allocator for the core: malloc, realloc and free. */
 extern const ds_alloc ds_heap;
@@ -35,6 +36,7 @@ struct ds_drive { /* zero it before the first use; free it whatever happened */
   size_t n_first;
   ds_oversize oversize; /* what was turned away or cut short before the engine */
   ds_by_arrival ordered; /* of a closed loop */
+  ds_warmup warmup; /* what has been left out of result and arrivals */
   char number[24];       /* scratch of ds_drive_id */
 };
 

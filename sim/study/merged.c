@@ -27,6 +27,7 @@ struct ds_merged {
   size_t n;
   uint8_t *of; /* workload of each request */
   size_t n_of, cap_of;
+  ds_trace_join *join;
   char id[300];
 };
 
@@ -162,6 +163,24 @@ const char *ds_merged_class(const ds_merged *m, uint64_t index) {
 
 ds_trace *ds_merged_trace(const ds_merged *m, size_t k) { return m->stream[k].trace; }
 
+bool ds_merged_joins(ds_merged *m, const ds_trace_join **out, size_t *n) {
+  *out = NULL;
+  *n = 0;
+  for (size_t k = 0; k < m->n; k++) {
+    stream *s = &m->stream[k];
+    const ds_trace_join *j;
+    size_t some;
+    if (!ds_trace_joins(s->trace, &j, &some)) return false;
+    if (some == 0 || !s->chained) continue;
+    ds_trace_join *more = realloc(m->join, (*n + some) * sizeof *more);
+    if (more == NULL) return false;
+    m->join = more;
+    for (size_t i = 0; i < some; i++) m->join[(*n)++] = (ds_trace_join){s->place[j[i].follower], s->place[j[i].on]};
+  }
+  *out = m->join;
+  return true;
+}
+
 void ds_merged_close(ds_merged *m) {
   if (m == NULL) return;
   for (size_t k = 0; m->stream != NULL && k < m->n; k++) {
@@ -169,6 +188,7 @@ void ds_merged_close(ds_merged *m) {
     free(m->stream[k].place);
   }
   free(m->stream);
+  free(m->join);
   free(m->of);
   free(m);
 }

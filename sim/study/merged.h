@@ -17,6 +17,8 @@ size_t ds_merged_stream(const ds_merged *m, uint64_t index);
 const char *ds_merged_class(const ds_merged *m, uint64_t index);
 /* The k-th workload as a trace of its own, for what was read. */
 ds_trace *ds_merged_trace(const ds_merged *m, size_t k);
+/* As ds_trace_joins, by the merged order. */
+bool ds_merged_joins(ds_merged *m, const ds_trace_join **out, size_t *n);
 void ds_merged_close(ds_merged *m);
 
 #endif

@@ -80,7 +80,7 @@ done
 # Another folder, environment, and where this is root another user. The program is copied, so that it finds its data there.
 away="$work/another folder"
 mkdir -p "$away/tests"
-for folder in models hwprofiles traces studies plots; do
+for folder in models hwprofiles traces studies; do
   [ ! -d $folder ] || cp -R $folder "$away/"
 done
 cp -R tests/golden "$away/tests/"

@@ -212,8 +212,12 @@ static const bad cases[] = {
     BAD("role", "kv_blocks: auto", "role: prefill", "s.yaml:12:11: ", "prefill", "unified", NULL),
     BAD("two pools", "router:", "  - name: other\nrouter:", "s.yaml:13:5: ", "pools has 2 entries",
      "one pool", NULL),
-    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s}", "s.yaml:16:12: ",
-     "timeouts", "without", NULL),
+    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {retries: 2}", "s.yaml:16:12: ",
+     "retries", "without a timeout", NULL),
+    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 60 s, backoff: 1 s}", "s.yaml:16:27: ",
+     "backoff", "without retries", NULL),
+    BAD("client", "  trace: t.csv", "  trace: t.csv\n  client: {timeout: 20 ms, rtt: 20 ms}", "s.yaml:16:21: ",
+     "timeout", "round trip", NULL),
     /* What does not go together. */
     BAD("heads do not divide", "tensor_parallel: 1", "tensor_parallel: 3", "s.yaml:9:22: ",
      "3 does not divide the 32 attention heads", NULL, NULL),
@@ -289,7 +293,7 @@ static const bad cases[] = {
     TRACE("web page", "<!DOCTYPE html><html></html>\n",
      "t.csv: ", "HTML", "the raw file"),
     TRACE("other columns", "time,prompt,answer\n1,2,3\n",
-     "t.csv:1:1: ", "time,prompt", "TIMESTAMP,ContextTokens,GeneratedTokens"),
+     "t.csv:1:1: ", "time, prompt, answer", "map: {arrival: COLUMN:UNIT"),
     /* The command line. */
     ARGS("unknown flag", 2, NULL, "--jsn", NULL, "--json", "--jsn", "x"),
     ARGS("flag without value", 2, NULL, "--set", NULL, NULL, "--set"),

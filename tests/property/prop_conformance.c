@@ -19,6 +19,7 @@ typedef struct world {
   const ds_sched_ops *ops;
   ds_request r[MOST];
   size_t n;
+  const char *router; /* NULL: round-robin */
 } world;
 
 static void *plain(void *opaque, void *old, size_t old_bytes, size_t new_bytes) {
@@ -136,7 +137,9 @@ typedef struct outcome {
   size_t n_step, step_at[8192], n_steps;
   uint64_t completed, output_tokens, input_tokens, preemptions;
   ds_wide batch_ns, kv_block_ns;
+  uint64_t timed_out, vain, retries, partial;
   bool whole; /* nothing was left behind */
+  bool odd;   /* the gaps of an answer are not the time that it took */
 } outcome;
 
 static void take_steps(ds_sim *sim, outcome *o) {
@@ -162,14 +165,24 @@ static bool nothing_left(const ds_sim *sim) {
   return true;
 }
 
+/* From its first token to its last, through one gap for each of the others. */
+static bool gaps_odd(const ds_result *r, const ds_record *q) {
+  int64_t t = q->first_token_ns;
+  if (r->gaps_ns == NULL || q->timed_out || q->n_chunks == 0) return false;
+  for (uint64_t k = 0; k < q->n_chunks; k++) t += r->gaps_ns[q->itl_first + k];
+  return t != q->finish_ns || q->n_chunks != q->output_tokens - 1;
+}
+
 static void take_result(ds_sim *sim, outcome *o, size_t n) {
   const ds_result *r = ds_sim_result(sim);
   if (r->records != NULL) memcpy(o->record, r->records, n * sizeof *o->record);
   for (size_t i = 0; i < n; i++) {
+    o->odd |= gaps_odd(r, &o->record[i]);
     o->record[i].itl_first = o->record[i].n_chunks = 0; /* of a run that keeps gaps only */
   }
   o->completed = r->completed, o->preemptions = r->num_preemptions;
   o->output_tokens = r->output_tokens, o->input_tokens = r->input_tokens;
+  o->timed_out = r->timed_out, o->vain = r->vain_attempts, o->retries = r->retries, o->partial = r->partial_output_tokens;
   for (size_t i = 0; i < r->n_replicas; i++) {
     ds_wide_add_wide(&o->batch_ns, r->replicas[i].batch_ns);
     ds_wide_add_wide(&o->kv_block_ns, r->replicas[i].kv_block_ns);
@@ -182,7 +195,7 @@ static void run_world(const world *w, ds_sim_options opt, outcome *o) {
   bool more = true;
   memset(o, 0, sizeof *o);
   opt.records = true;
-  o->status = ds_sim_new(&w->run, w->ops, ds_router_find("round-robin"), &opt, &heap, &sim, &o->err);
+  o->status = ds_sim_new(&w->run, w->ops, ds_router_find(w->router != NULL ? w->router : "round-robin"), &opt, &heap, &sim, &o->err);
   o->refused = o->status == DS_E_INPUT;
   if (o->status == DS_OK && w->n > 0) o->status = ds_sim_feed(sim, w->r, w->n, &o->err);
   if (o->status == DS_OK) ds_sim_close(sim);
@@ -216,6 +229,26 @@ static void check_conserved(const world *w, const outcome *o) {
   }
   RULE(o->completed == w->n && o->output_tokens == out && o->input_tokens == in, "tokens or requests were lost");
   RULE(o->whole, "blocks or requests are left behind");
+}
+
+/* With clients that give up: everybody is accounted for, and nothing is left behind. */
+static void check_patience_sums(const world *w, const outcome *o) {
+  uint64_t late = 0;
+  for (size_t i = 0; i < w->n; i++) {
+    const ds_record *r = &o->record[i];
+    int64_t sum = 0, limit = w->run.patience.timeout_ns;
+    late += r->timed_out;
+    for (int c = 0; c < DS_CAUSE_N; c++) sum += r->blame_ns[c];
+    if (r->timed_out) continue;
+    int64_t took = r->finish_ns - r->arrival_ns;
+    RULE(sum == took, "request %zu: causes sum to %lld of %lld ns", i, (long long)sum, (long long)took);
+    RULE(took - r->blame_ns[DS_CAUSE_RETRY] <= limit, "request %zu: an attempt of %lld ns is good", i,
+         (long long)(took - r->blame_ns[DS_CAUSE_RETRY]));
+  }
+  RULE(late == o->timed_out && o->completed + late == w->n, "%llu completed and %llu given up of %zu",
+       (unsigned long long)o->completed, (unsigned long long)late, w->n);
+  RULE(o->vain == o->timed_out + o->retries, "attempts in vain do not add up");
+  RULE(o->whole, "blocks or requests are left behind by clients that gave up");
 }
 
 static void check_steps(const world *w, const outcome *o) {
@@ -311,6 +344,44 @@ static void check_world(world *w, uint64_t *s, i64 *preemptions, int *starved) {
   RULE(same_outcome(&A, &B, w->n), "other names of tenants give other bytes");
 }
 
+/* The same world with clients that give up: it runs to its end, and alike however it is stepped. */
+static void check_patience(world *w, uint64_t *s, i64 *given_up) {
+  ds_patience *p = &w->run.patience;
+  ds_sim_options plain = {0}, no_lease = {.no_lease = true}, eager = {.eager = true}, steps = {.steps = true, .gaps = true};
+  *p = (ds_patience){.timeout_ns = between(s, 1, 300) * (chance(s, 50) ? 1000000 : 99991), .backoff_factor = 1};
+  if (chance(s, 30)) p->notice_ns = between(s, 1, 20) * 1000000;
+  bool closed = chance(s, 60);
+  if (chance(s, 40)) w->router = "least-outstanding";
+  if (chance(s, 20)) w->run.pool.data_parallel = 2;
+  if (closed && chance(s, 70)) {
+    p->retries = between(s, 1, 4);
+    p->backoff_ns = chance(s, 30) ? 0 : between(s, 1, 200) * 1000000;
+    p->backoff_factor = (double)between(s, 1, 3);
+    p->backoff_max_ns = chance(s, 30) ? 150000000 : 0;
+    p->jitter = chance(s, 50) ? 0.25 : 0;
+  }
+  if (closed && chance(s, 40)) {
+    plain.concurrency = (uint64_t)between(s, 1, 8);
+    for (size_t i = 0; i < w->n; i++) w->r[i].arrival_ns = 0;
+  }
+  plain.closed_loop = closed;
+  no_lease.closed_loop = eager.closed_loop = steps.closed_loop = closed;
+  no_lease.concurrency = eager.concurrency = steps.concurrency = plain.concurrency;
+  run_world(w, plain, &A);
+  if (A.refused) return;
+  if (A.status == DS_E_STUCK && strstr(A.err.text, "swapped out")) return; /* no room in host memory */
+  RULE(A.status == DS_OK, "%s", A.err.text);
+  if (A.status != DS_OK) return;
+  *given_up += (i64)A.vain;
+  check_patience_sums(w, &A);
+  const ds_sim_options *const other[] = {&no_lease, &eager, &steps, &plain};
+  for (size_t i = 0; i < 4; i++) {
+    run_world(w, *other[i], &B);
+    RULE(same_outcome(&A, &B, w->n) && A.vain == B.vain && A.partial == B.partial, "with clients that give up, way %zu gives other bytes", i);
+    RULE(!B.odd, "with clients that give up, gaps do not add up to the answer's time");
+  }
+}
+
 /* The queue as a whole is short of KV: everybody at once, each for half of the pool. */
 static void check_awkward(const ds_sched_ops *ops, uint64_t *s) {
   i64 preemptions = 0;
@@ -368,6 +439,7 @@ int main(int argc, char **argv) {
     const ds_sched_ops *ops = ds_schedulers[k];
     if (argc > 1 && strcmp(argv[1], ops->name) != 0) continue;
     i64 preemptions = 0;
+    i64 given_up = 0;
     int starved = 0, worlds = 0;
     good = ops->summary != NULL && ops->reference != NULL && ops->config_bytes <= DS_POLICY_CONFIG_BYTES;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -380,6 +452,7 @@ int main(int argc, char **argv) {
         make_world(&w, ops, kind, s);
         make_requests(&w, s, (size_t)between(s, 1, 40), chance(s, 20));
         check_world(&w, s, &preemptions, &starved);
+        check_patience(&w, s, &given_up);
         if (!good) note("%s, options at %s, world %d", ops->name, kind_name[kind], i);
         good = good && before;
       }
@@ -387,8 +460,8 @@ int main(int argc, char **argv) {
     uint64_t stream = k + 99;
     check_awkward(ops, &stream);
     check_ids(ops);
-    tap(good, "%s keeps the rules in %d worlds (%lld preemptions; %d say who starves)", ops->name, worlds,
-        (long long)preemptions, starved);
+    tap(good, "%s keeps the rules in %d worlds (%lld preemptions; %lld attempts given up; %d say who starves)", ops->name,
+        worlds, (long long)preemptions, (long long)given_up, starved);
   }
   ds_scenario_free(&base), ds_scenario_free(&priced);
   if (taps == 0) tap(false, "no scheduler is called %s", argc > 1 ? argv[1] : "anything");

@@ -56,6 +56,18 @@ static void other_model(world *w, uint64_t seed) {
   w->model = models[seed / 2 % 4];
 }
 
+/* In every third world clients give up, and half of those ask again. */
+static void impatient(char *client, size_t room, uint64_t seed) {
+  uint64_t stream = seed * 31 + 7, *s = &stream;
+  if (seed % 3 != 0) return;
+  int n = snprintf(client, room, "client: {timeout: %lld ms", (long long)(between(s, 1, 9) << between(s, 0, 9)) + 20);
+  if (chance(s, 30)) n += snprintf(client + n, room - (size_t)n, ", rtt: %lld ms", (long long)between(s, 1, 20));
+  if (chance(s, 50))
+    n += snprintf(client + n, room - (size_t)n, ", retries: %lld, backoff: %lld ms, backoff_factor: 2, jitter: 0.25",
+                  (long long)between(s, 1, 3), (long long)between(s, 0, 300));
+  snprintf(client + n, room - (size_t)n, "}, ");
+}
+
 /* A closed loop of like requests on several replicas: many iterations end, and arrivals come, at
  * one instant, and where an arrival goes depends on who has finished by then. */
 static void write_closed(uint64_t *s, const char *path) {
@@ -66,6 +78,8 @@ static void write_closed(uint64_t *s, const char *path) {
                                       "process: closed-loop, concurrency: 24",
                                       "process: closed-loop, concurrency: 5, think: 11 ms",
                                       "process: users, users: 9, every: 1 s, gaps: constant"};
+  char client[160] = "";
+  impatient(client, sizeof client, *s);
   FILE *f = fopen(path, "w");
   if (!f) bail("cannot write %s", path);
   fprintf(f,
@@ -78,8 +92,8 @@ static void write_closed(uint64_t *s, const char *path) {
           "cost: {model: linear, step: %lld ms, prefill_token: 0.1 ms, decode_sequence: %lld ms}\n",
           (long long)between(s, 1, 10), (long long)between(s, 0, 1));
   fprintf(f,
-          "workload:\n  generate: {requests: 80, arrivals: {%s},\n    input_tokens: %lld, "
-          "output_tokens: {law: uniform, min: %lld, max: 33}}\n",
+          "workload: {%sgenerate: {requests: 80, arrivals: {%s},\n    input_tokens: %lld, "
+          "output_tokens: {law: uniform, min: %lld, max: 33}}}\n", client,
           loops[between(s, 0, 3)], (long long)between(s, 1, 160), (long long)between(s, 30, 33));
   if (fclose(f)) bail("cannot write %s", path);
 }
@@ -110,6 +124,7 @@ int main(int argc, char **argv) {
     world_make(&w, seed, WORLD_ANY);
     other_model(&w, seed);
     world_caches(&w, seed);
+    impatient(w.client, sizeof w.client, seed);
     world_write(&w, at("s.yaml"));
     bool jsonl = seed % 2, good = runs(seed, USUAL, jsonl);
     bad[USUAL] += !good;

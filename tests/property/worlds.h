@@ -28,6 +28,7 @@ typedef struct world {
   const char *tiers, *eviction, *initial_cache; /* NULL: left out */
   world_request r[128];
   int n;
+  char client[160];           /* of the workload, with a comma behind it, or empty */
 } world;
 
 static bool world_priority; /* the program schedules by priority: set by world_begin */
@@ -312,9 +313,9 @@ static inline void world_write_with(const world *w, const char *path, const char
     fprintf(f, "\"cost\": \"%s\",\n", w->tier);
   if (w->tiers) fprintf(f, "\"tiers\": [%s],\n", w->tiers);
   if (trace) {
-    fprintf(f, "\"workload\": {\"trace\": \"%s\"}}\n", trace);
+    fprintf(f, "\"workload\": {%s\"trace\": \"%s\"}}\n", w->client, trace);
   } else {
-    fputs("\"workload\": {\"requests\": [\n", f);
+    fprintf(f, "\"workload\": {%s\"requests\": [\n", w->client);
     for (int i = 0; i < w->n; i++) {
       world_write_request(w, i, f);
       fputs(i + 1 < w->n ? ",\n" : "\n", f);

@@ -253,7 +253,7 @@ verdict $good "--json has the names of the contract, null without a meaning"
 ds run two.yaml --explain-config
 [ "$status" -eq 0 ] && grep -qE '^pools\.main\.kv_blocks +100 +# two\.yaml:3$' out && grep -qE '^seed +1 +# default$' out &&
   ds run two.yaml --explain-config --seed 7 --set pools.main.replicas=2 && grep -qE '^seed +7 +# command line' out &&
-  grep -qE '^pools\.main\.replicas +2 +# command line' out
+  grep -qE '^pools\.main\.replicas +2 +# command line' out && [ "$(awk 'length > 80' out | wc -l)" -eq 0 ]
 verdict $? "--explain-config: every value and where it came from"
 sed 's/^workload:/slo: {run: {p50_ttft: 11.599999 ms}}\n&/' two.yaml >slo.yaml
 ds run slo.yaml --json j5

@@ -36,7 +36,7 @@ link() {
   # shellcheck disable=SC2046,SC2086 # flags are words
   $(value LINK) -o "$tmp/dryserve" $object $cli "$build/libdsapp.a" "$build/libdscore.a" $(value LIBS)
 }
-put() { sim/packaging/install.sh "$tmp/dryserve" "$place" models hwprofiles traces studies plots; }
+put() { sim/packaging/install.sh "$tmp/dryserve" "$place" models hwprofiles traces studies; }
 check 'links for another prefix' 0 '' link
 check 'install' 0 'installed' put
 check 'install again over it' 0 'installed' put

@@ -10,7 +10,7 @@ program=${DRYSERVE:-./dryserve}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/w"
-for folder in models hwprofiles traces studies plots; do
+for folder in models hwprofiles traces studies; do
   [ ! -d $folder ] || cp -R $folder "$tmp/w/" || exit 1
 done
 cp "$program" "$tmp/w/dryserve" || exit 1

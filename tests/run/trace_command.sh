@@ -76,6 +76,21 @@ map-sample.csv map 23
 servegen-sample-trace.csv servegen 48
 EOF
 
+# A folder of sessions is what its files are one after the other, in order of their names.
+mkdir "$tmp/agents"
+sed 's/{"id":"sample-2"/\n&/' traces/weka-sample.json | grep -v '^$' >"$tmp/two"
+sed -n 1p "$tmp/two" >"$tmp/agents/a.json"
+sed -n 2p "$tmp/two" >"$tmp/agents/b.json"
+echo 'no session' >"$tmp/agents/notes.txt"
+ds trace info "$tmp/agents" --json - | sed 's/"trace":.*//; s/"sha256":.*//' >"$tmp/folder"
+ds trace info traces/weka-sample.json --json - | sed 's/"trace":.*//; s/"sha256":.*//' >"$tmp/file"
+if [ -s "$tmp/folder" ] && cmp -s "$tmp/folder" "$tmp/file"; then ok "a folder of sessions"; else not_ok "a folder of sessions"; fi
+ds run "$tmp/s.yaml" --set workload.trace="$tmp/agents" --json - >"$tmp/out"
+same "a folder of sessions: run" "$(number completed <"$tmp/out")" 15
+mkdir "$tmp/empty"
+ds trace info "$tmp/empty" >/dev/null
+same "a folder without sessions is refused" "$? $(grep -c 'without .json files' "$tmp/err")" "3 1"
+
 # Round trips: what both formats hold comes back to the nanosecond.
 native=traces/native-sample.jsonl
 ds trace convert $native -o "$tmp/native" && ds trace convert "$tmp/native" -o "$tmp/again"
@@ -92,7 +107,7 @@ for to in azure mooncake burstgpt vidur; do
   done
 done
 ds trace convert $native --to mooncake -o "$tmp/m"
-lost=$(cat "$tmp/err")
+lost=$(tr '\n' ' ' <"$tmp/err" | tr -s ' ') # lines are wrapped
 ds trace convert "$tmp/m" --set import.block_tokens=16 --set replay=open-loop -o "$tmp/n"
 same "ids, sessions, pauses, classes and blocks through mooncake" "$(cksum <"$tmp/n")" \
   "$(sed 's/,"max_tokens":[0-9]*//; s/,"turn":[0-9]*//' "$tmp/native" | cksum)"
@@ -199,6 +214,72 @@ if [ -e "$traces/expected.json" ]; then
   same "sixty agent sessions: reuse within a session" "$hits $(awk "BEGIN { printf \"%.1f %%\", 100 * $hits / $blocks }")" "$(want cc_weka_shared60 seen_prefix_blocks) 95.2 %"
   same "and a run finds it all" "$(everything "$traces/cc-weka/cc_traces_shared60.tar.zst")" \
     "$((hits * 64)) $(want cc_weka_shared60 sum_input_tokens) $(number unique_blocks <"$tmp/info")"
+  # The rest of the folder: sums by other programs.
+  while read -r file requests input output; do
+    ds trace info "$traces/$file" --json - >"$tmp/info"
+    same "$file" "$(number requests <"$tmp/info") $(number sum <"$tmp/info") $(number sum 2 <"$tmp/info")" "$requests $input $output"
+  done <<EOF
+vidur/splitwise_conv.csv 19366 22361870 4088665
+burstgpt/BurstGPT_3_head105_conversation.csv 105 123925 21098
+llmservingsim/measured/RTXPRO6000_Llama-3.1-8B/requests.jsonl 300 257239 195753
+fixtures/azure2023_code_head200.csv 200 414215 4907
+fixtures/azure2023_conv_head200.csv 200 180695 47050
+fixtures/vidur_splitwise_conv_head200.csv 200 180695 47050
+fixtures/mooncake_conversation_head200.jsonl 200 2782179 71379
+fixtures/ragpulse_rows3700_3899.jsonl 200 539394 52393
+fixtures/weka_trace_0103.json 3 49384 618
+fixtures/weka_trace_0187.json 3 35830 788
+fixtures/weka_trace_0291.json 32 2254119 19504
+fixtures/weka_trace_0504.json 3 33739 337
+EOF
+  ds trace info "$traces/fixtures/servegen_deepseek-r1_chunk-0-trace.csv" >"$tmp/out"
+  same "a ServeGen client" "$? $(grep -c '(servegen)' "$tmp/out")" "0 1"
+  # What is no trace by itself, and why.
+  while read -r file text; do
+    ds trace info "$traces/$file" >/dev/null
+    same "$file is refused" "$? $(grep -c -- "$text" "$tmp/err")" "3 1"
+  done <<EOF
+cc-weka/cc_requests_index_shared60.csv a flat CSV in no known format
+fixtures/servegen_deepseek-r1_chunk-0-dataset.json the lengths of a ServeGen client
+servegen/servegen_reason_multimodal_full.tar.zst no session of an agent
+EOF
+  # No file of the folder is left out, but for licences, notes, the parts of RAGPulse and the records of a run.
+  find "$traces" -type f | sed "s|^$traces/||" | grep -vE 'LICENSE|README|expected.json|split_shared60|ragpulse/[1-5]_|meta.json|summary.txt|timeseries|fixtures/dirty/' |
+    while read -r file; do
+      grep -q -- "${file##*/}" tests/run/trace_command.sh || grep -q -- "${file##*/}" tests/run/traces.sh || echo "$file"
+    done | grep -v 'AzureLLMInferenceTrace_co' >"$tmp/left"
+  same "every file of the folder is read here" "$(cat "$tmp/left")" ""
+  # Every line of the dirty files, alone behind the first: k kept, z dropped without tokens, m dropped as unreadable, s kept
+  # and sorted, - no row, or the column of the complaint.
+  fate() { # file, line number
+    local first=1 text r
+    case $1 in *.csv) first=2 ;; esac
+    text=$(sed -n "$2p" "$1")
+    sed -n "1,${first}p" "$1" >"$tmp/line"
+    [ "$2" -le $first ] || printf '%s\n' "$text" >>"$tmp/line"
+    for r in "{}" lenient; do
+      if ! ds trace info "$tmp/line" --json - --set import="$r" >"$tmp/info"; then
+        sed -n '1s/^[^:]*: [^:]*:[0-9]*:\([0-9]*\)\{0,1\}.*/\1/p' "$tmp/err"
+        continue
+      fi
+      if grep -q dropped_zero "$tmp/info"; then echo z
+      elif grep -q dropped_malformed "$tmp/info"; then echo m
+      elif grep -q out_of_order "$tmp/info"; then echo s
+      elif [ "$(number kept <"$tmp/info")" = 2 ] || [ "$2" -le $first ]; then echo k
+      else echo -; fi
+    done | tr '\n' '/'
+  }
+  while read -r file from fates; do
+    got=""
+    lines=$(awk 'END { print NR }' "$traces/fixtures/dirty/$file")
+    for ((i = from; i <= lines; i++)); do got="$got $(fate "$traces/fixtures/dirty/$file" "$i")"; done
+    same "$file, line by line" "$got" " $fates"
+  done <<EOF
+azure_dirty.csv 2 k/k/ k/k/ 1/s/ k/k/ k/k/ 30/z/ 22/m/ 23/z/ -/-/ 23/m/ 23/m/ 23/m/ 23/m/ k/k/
+burstgpt6_dirty.csv 2 k/k/ k/k/ k/k/ z/z/ z/z/ k/k/
+mooncake_dirty.jsonl 1 k/k/ k/k/ -/-/ k/k/ 73/m/ k/k/ k/k/ k/k/ 35/z/ 57/z/ k/k/ k/k/ /m/ 37/m/
+bailian_min.jsonl 1 k/k/ k/k/ k/k/ k/k/
+EOF
   ds trace info "$traces/litellm/litellm_appworld_stripped.jsonl" >/dev/null
   same "a log of completion times is refused" "$? $(grep -c 'log of completion times' "$tmp/err")" "3 1"
 else

@@ -39,7 +39,7 @@ static void write_file(const char *name, const void *bytes, size_t n) {
   cr_assert(f != NULL && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
 }
 
-static ds_workload workload(void) {
+static inline ds_workload workload(void) {
   ds_workload w;
   memset(&w, 0, sizeof w);
   w.kind = DS_WORKLOAD_TRACE;
@@ -65,7 +65,7 @@ typedef struct outcome {
 
 static outcome o;
 
-static void read_with(const ds_workload *w, size_t cap) {
+static inline void read_with(const ds_workload *w, size_t cap) {
   ds_trace *t;
   const ds_more *more[64];
   memset(&o, 0, sizeof o);
@@ -94,12 +94,12 @@ static void read_with(const ds_workload *w, size_t cap) {
   ds_trace_close(t);
 }
 
-static void read_text(const ds_workload *w, const char *text) {
+static inline void read_text(const ds_workload *w, const char *text) {
   write_file("t", text, strlen(text));
   read_with(w, 7);
 }
 
-static void must_read(const ds_workload *w, const char *text, const char *format, size_t n) {
+static inline void must_read(const ds_workload *w, const char *text, const char *format, size_t n) {
   read_text(w, text);
   cr_assert(o.good, "%s (expected %s), line %lld: %.200s", o.d.text, o.d.expected,
             (long long)o.d.line, text);
@@ -107,7 +107,7 @@ static void must_read(const ds_workload *w, const char *text, const char *format
   cr_assert_eq(o.n, n, "%zu requests of %.200s", o.n, text);
 }
 
-static void is(size_t i, int64_t at_ns, uint32_t in, uint32_t out) {
+static inline void is(size_t i, int64_t at_ns, uint32_t in, uint32_t out) {
   cr_assert_eq(o.r[i].arrival_ns, at_ns, "request %zu at %lld", i, (long long)o.r[i].arrival_ns);
   cr_assert_eq(o.r[i].input_tokens, in, "request %zu: %u in", i, o.r[i].input_tokens);
   cr_assert_eq(o.r[i].output_tokens, out, "request %zu: %u out", i, o.r[i].output_tokens);

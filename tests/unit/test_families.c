@@ -230,3 +230,43 @@ Test(families, published_figures) {
     cr_assert_eq(ds_model_kv_bytes_per_token(&m, 2), cases[i].kv_bytes, "%s", cases[i].model);
   }
 }
+
+/* Any number of a config.json may be 0, and some of them are divided by: it is read all the same,
+ * or refused with the place and a reason. */
+Test(families, a_zero_anywhere_is_read_or_refused) {
+  size_t tried = 0;
+  for (size_t i = 0; i < DS_ARRAY_LEN(CONFIGS); i++) {
+    for (const char *at = strchr(CONFIGS[i].text, ':'); at != NULL; at = strchr(at + 1, ':')) {
+      size_t skip = 1 + strspn(at + 1, " "), digits = strspn(at + skip, "0123456789");
+      if (digits == 0) continue;
+      char text[4000];
+      snprintf(text, sizeof text, "%.*s0%s", (int)(at + skip - CONFIGS[i].text), CONFIGS[i].text,
+               at + skip + digits);
+      ds_doc doc;
+      ds_diag d = {0};
+      ds_model m;
+      tried++;
+      cr_assert(ds_doc_parse(text, strlen(text), "m/config.json", &doc, &d), "%s", d.text);
+      if (!ds_config_json_model(&doc, &m, &d)) cr_assert(d.text[0] != 0 && d.line > 0, "%s", text);
+      else cr_assert(isfinite(ds_model_params(&m)) && m.full_layers <= m.layers, "%s", text);
+      ds_doc_free(&doc);
+    }
+  }
+  cr_assert_gt(tried, 100);
+}
+
+Test(families, every_zeroth_layer_is_no_interval) {
+  ds_doc doc;
+  ds_diag d = {0};
+  ds_model m;
+  const char *text = NULL;
+  for (size_t i = 0; i < DS_ARRAY_LEN(CONFIGS); i++)
+    if (strcmp(CONFIGS[i].card, "qwen3-next-80b-a3b") == 0) text = CONFIGS[i].text;
+  char zero[4000];
+  const char *at = strstr(text, "_interval': 4");
+  snprintf(zero, sizeof zero, "%.*s_interval': 0%s", (int)(at - text), text, at + strlen("_interval': 4"));
+  cr_assert(ds_doc_parse(zero, strlen(zero), "m/config.json", &doc, &d));
+  cr_assert_not(ds_config_json_model(&doc, &m, &d));
+  cr_assert(strstr(d.text, "full_attention_interval") != NULL, "%s", d.text);
+  ds_doc_free(&doc);
+}

@@ -79,7 +79,10 @@ Test(protocols, send_what_the_tools_send) {
   cr_assert_float_eq(s.in_mean, 921.5, 5 * 59.5 / sqrt(5120));
   cr_assert(s.sc.workload.process == DS_ARRIVAL_CLOSED && s.sc.workload.concurrency == 512);
   done(&s);
-  s = send_all("{tool: llmperf, requests: 20000, concurrency: 4}");
+  s = send_all("{tool: llmperf}");
+  cr_assert(s.n == 10 && s.sc.workload.concurrency == 10);
+  done(&s);
+  s = send_all("{tool: llmperf, requests: 20000, concurrency: 4, output_sd: 10}");
   cr_assert_float_eq(s.in_mean, 549.6, 5 * 150 / sqrt(20000) + 0.2);
   cr_assert_float_eq(s.out_mean, 149.5, 5 * 10 / sqrt(20000));
   done(&s);
@@ -94,6 +97,10 @@ Test(protocols, send_what_the_tools_send) {
   s = send_all("{tool: guidellm, strategy: throughput, requests: 50, input_tokens: 256, "
                "output_tokens: 128}");
   cr_assert(s.n == 50 && s.sc.workload.process == DS_ARRIVAL_BURST);
+  done(&s);
+  s = send_all("{tool: guidellm, strategy: sweep, requests: 50, input_tokens: 256, output_tokens: 128, at: 4 /s, warmup: 0.25}");
+  cr_assert(s.n == 50 && s.sc.workload.process == DS_ARRIVAL_CONSTANT && s.sc.workload.series == DS_SERIES_NONE);
+  cr_assert(s.q[8].arrival_ns == 2250000000 && s.sc.workload.warmup_requests == 12);
   done(&s);
 }
 
@@ -149,7 +156,15 @@ Test(protocols, what_a_tool_cannot_do_is_refused) {
       {"{requests: 5}", "tool is missing"},
       {"{tool: llmperf, requests: 5, concurrency: 1, rate: 1 /s}", "'rate'"},
       {"{tool: inferencex}", "concurrency is missing"},
-      {"{tool: guidellm, strategy: sweep}", "several runs"},
+      {"{tool: guidellm, strategy: sweep}", "requests is missing"},
+      {"{tool: guidellm, strategy: sweep, requests: 9, input_tokens: 1, output_tokens: 1, rate: 3 /s}",
+       "stands beside strategy: sweep"},
+      {"{tool: guidellm, strategy: sweep, requests: 9, input_tokens: 1, output_tokens: 1, rates: 2}", "rates is 2"},
+      {"{tool: guidellm, strategy: sweep, requests: 9, input_tokens: 1, output_tokens: 1, at: fast}", "at"},
+      {"{tool: guidellm, strategy: throughput, requests: 9, input_tokens: 1, output_tokens: 1, at: 2 /s}",
+       "without strategy: sweep"},
+      {"{tool: mlperf, scenario: offline, benchmark: llama2-70b, rate: find, input_tokens: 1, output_tokens: 1}",
+       "stands beside scenario: offline"},
       {"{tool: guidellm, strategy: constant, requests: 5, input_tokens: 1, output_tokens: 1}",
        "rate is missing"},
       {"{tool: mlperf, scenario: server, benchmark: llama2-70b, input_tokens: 1, output_tokens: "

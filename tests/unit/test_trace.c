@@ -223,7 +223,7 @@ Test(trace, bad_files_are_refused_with_place_and_reason) {
       {"\x01\x02\x03\x04 abc", 0, 0, "binary file", "Azure CSV"},
       {"\xff\xfeT", 0, 0, "UTF-16", "Azure CSV"},
       {"hello\n", 1, 1, "\"hello\"", "CSV header"},
-      {"a,b,c\r\n1,2,3\n", 1, 1, "\"a,b,c\"", "CSV header"},
+      {"a,b,c\r\n1,2,3\n", 1, 1, "columns a, b, c", "map:"},
       {"0,1.5,1.1,Gamma,0.8,0.9\n", 0, 0, "ServeGen", "dataset.json"},
       {"{\n  \"a\": 3\n}\n", 0, 0, "several lines", "one JSON object a line"},
       {"[{\"id\": 1}]\n", 0, 0, "JSON array", "one JSON object a line"},
