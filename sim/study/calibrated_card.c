@@ -100,7 +100,7 @@ static void describe(const ds_calibration *c, bool hardware, const char *data, c
   char names[420] = "";
   for (size_t k = 0; k < c->fit.n_params; k++) {
     const ds_fit_param *p = &c->fit.param[k];
-    if (c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
+    if (c->param[k].field == NULL || c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
     const char *path = c->param[k].field->path;
     if (strncmp(path, "efficiencies.", 13) == 0) path += 13;
     int w = snprintf(names + n, sizeof names - n, "%s%s", fitted > 0 ? ", " : "", path);
@@ -125,7 +125,7 @@ static bool edit_all(const ds_calibration *c, bool hardware, const char *name, c
     const ds_fit_param *p = &c->fit.param[k];
     const ds_card_field *f = c->param[k].field;
     const ds_node *group;
-    if (c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
+    if (c->param[k].field == NULL || c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
     const ds_node *value = ds_card_value(root, f, &group);
     if (f->dim == DS_DIM_TIME) snprintf(text, sizeof text, "%.6g us", p->value * 1e6);
     else snprintf(text, sizeof text, "%.6g", p->value);

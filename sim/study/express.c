@@ -374,6 +374,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   }
   char grade = m->text[DS_RUN_GRADE][0] != '\0' ? m->text[DS_RUN_GRADE][0] : rule->grade;
   x->client_known = rule->client_known;
+  x->at_its_edge = rule->smallest_tp && x->protocol == DS_PROTOCOL_OPEN;
   x->engine_current = e->current && (x->blanks & DS_BLANK_VERSION) == 0;
   bool dense = strcmp(ds_model_class(&model->model), "dense") == 0;
   x->stratum = hw->hw.grade != DS_GRADE_MEASURED || !e->current || grade == 'C' ? DS_STRATUM_C

@@ -40,6 +40,7 @@ typedef struct ds_expressed {
   bool client_known;   /* how requests were sent is published: TTFT counts */
   bool engine_current; /* the engine card covers the row's version */
   double mean_output;
+  bool at_its_edge;    /* an open loop at the highest rate that met its limits: an audited server run */
 } ds_expressed;
 
 /* Cards by the names that rows use, opened once. Filled before threads start; then read only. */

@@ -15,16 +15,24 @@ const char *const ds_compared_names[DS_CMP_N] = {"ttft_mean", "ttft_p50", "ttft_
 const char *const ds_load_names[DS_LOADS] = {"static", "offline", "closed <= 8", "closed <= 64", "closed > 64", "open",
                                              "saturated"};
 
-static bool simulate(const ds_expressed *x, ds_sim **sim, char *why, size_t cap) {
+static void show(ds_sim *sim, ds_step_seen seen, void *user) {
+  ds_step step;
+  while (ds_sim_next_step(sim, &step)) seen(user, &step);
+}
+
+static bool simulate(const ds_expressed *x, ds_step_seen seen, void *user, ds_sim **sim, char *why, size_t cap) {
   const ds_scenario *sc = x->scenario;
   ds_error err = {DS_OK, -1, ""};
+  ds_sim_options options = x->options;
+  options.steps = seen != NULL;
   *sim = NULL;
-  ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &x->options, &ds_heap, sim, &err);
+  ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &options, &ds_heap, sim, &err);
   if (status == DS_OK) status = ds_sim_feed(*sim, x->request, x->n, &err);
   if (status == DS_OK) ds_sim_close(*sim);
   for (bool more = status == DS_OK; more;) {
-    status = ds_sim_step(*sim, 1u << 20, &more, &err);
+    status = ds_sim_step(*sim, seen != NULL ? 1u << 8 : 1u << 20, &more, &err); /* the log of a few stays small */
     if (status != DS_OK) break;
+    if (seen != NULL) show(*sim, seen, user);
   }
   if (status != DS_OK) snprintf(why, cap, "%.*s", (int)cap - 1, err.text[0] != '\0' ? err.text : "the simulation failed");
   return status == DS_OK;
@@ -73,13 +81,15 @@ static bool summarise(const ds_expressed *x, const ds_result *r, ds_validated *o
   return true;
 }
 
-bool ds_validate_run(const ds_expressed *x, ds_validated *out) {
+bool ds_validate_watched(const ds_expressed *x, ds_step_seen seen, void *user, ds_validated *out) {
   ds_sim *sim;
   for (int i = 0; i < DS_CMP_N; i++) out->predicted[i] = -1;
-  bool ok = simulate(x, &sim, out->why, sizeof out->why) && summarise(x, ds_sim_result(sim), out);
+  bool ok = simulate(x, seen, user, &sim, out->why, sizeof out->why) && summarise(x, ds_sim_result(sim), out);
   if (sim != NULL) ds_sim_free(sim);
   return ok;
 }
+
+bool ds_validate_run(const ds_expressed *x, ds_validated *out) { return ds_validate_watched(x, NULL, NULL, out); }
 
 static void measured_of(const ds_measured_run *m, const ds_expressed *x, double *v) {
   const double *n = m->number;
