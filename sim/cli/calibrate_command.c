@@ -123,7 +123,9 @@ static void shown(char *out, size_t cap, const ds_card_field *f, double v) {
   else snprintf(out, cap, "%.4g", v);
 }
 
-static const char *short_path(const ds_card_field *f) { return strncmp(f->path, "efficiencies.", 13) == 0 ? f->path + 13 : f->path; }
+static const char *short_path(const ds_card_field *f) {
+  return strncmp(f->path, "efficiencies.", 13) == 0 ? f->path + 13 : strncmp(f->path, "libraries.", 10) == 0 ? f->path + 10 : f->path;
+}
 
 static void value_line(ds_outfile *out, const ds_calibration *c, size_t k) {
   const ds_fit_param *p = &c->fit.param[k];

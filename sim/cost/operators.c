@@ -83,6 +83,29 @@ static void scale(double *x, double by, double most) {
   if (*x > most) *x = most;
 }
 
+static bool same(const char *a, const char *b) {
+  while (*a != '\0' && *a == *b) a++, b++;
+  return *a == *b;
+}
+
+/* The kernels of the engine's own library, where the card has them. */
+static void own_library(ds_hw *hw, const ds_engine_card *e) {
+  static const char *const family[] = {"vllm", "sglang", "trtllm", "tuned"}; /* the last: TensorRT-LLM, too */
+  static const ds_library of[] = {DS_LIBRARY_VLLM, DS_LIBRARY_SGLANG, DS_LIBRARY_TRTLLM, DS_LIBRARY_TRTLLM};
+  for (int f = 0; f < 4; f++) {
+    if (!same(e->family, family[f])) continue;
+    const ds_eff_library *l = &hw->library[of[f]];
+    for (int i = 0; i < DS_GEMM_GROUPS; i++)
+      if (l->gemm[i].em > 0) hw->gemm[i] = l->gemm[i];
+    for (int i = 0; i < DS_MOE_GROUPS; i++)
+      if (l->moe[i].em > 0) hw->moe[i] = l->moe[i];
+    if (l->decode_kv16.em > 0) hw->decode_kv16 = l->decode_kv16;
+    if (l->decode_kv8.em > 0) hw->decode_kv8 = l->decode_kv8;
+    if (l->prefill_16.em > 0) hw->prefill_16 = l->prefill_16;
+    if (l->prefill_8.em > 0) hw->prefill_8 = l->prefill_8;
+  }
+}
+
 /* An engine's own kernels: factors on what the part's card says of everybody's. No share becomes more than all. */
 static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
   double memory = e->kernel_memory > 0 ? e->kernel_memory : 1, compute = e->kernel_compute > 0 ? e->kernel_compute : 1;
@@ -119,6 +142,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   const ds_engine_card *e = &run->pool.engine;
   ds_hw *hw = &capped.pool.hw;
   cap_power(hw, run->pool.power_cap_w);
+  if (!ideal) own_library(hw, e);
   if (!ideal) own_kernels(hw, e);
   double tp = (double)run->pool.tensor_parallel, kv_heads = (double)m->kv_heads / tp;
   int64_t ranks = run->pool.tensor_parallel * run->pool.data_parallel;

@@ -52,6 +52,14 @@ typedef struct ds_eff_latent { /* 3.4; p is 1, 2 or 4 */
 typedef struct ds_eff_transfer { /* 4.2, 4.3: a latency, and a share of the link */
   double lat_s, e;
 } ds_eff_transfer;
+/* Kernels of one engine's own library, where tables tell them apart; a group that is not given (em 0) is as everybody's. */
+typedef enum ds_library { DS_LIBRARY_VLLM, DS_LIBRARY_SGLANG, DS_LIBRARY_TRTLLM, DS_LIBRARIES } ds_library;
+typedef struct ds_eff_library {
+  ds_eff_gemm gemm[DS_GEMM_GROUPS];
+  ds_eff_decode decode_kv16, decode_kv8;
+  ds_eff_prefill prefill_16, prefill_8;
+  ds_eff_moe moe[DS_MOE_GROUPS];
+} ds_eff_library;
 /* Parts that hold all weights in on-chip memory and pass tokens from device to device (section 7); layer_s 0: no
  * such part. */
 typedef struct ds_dataflow {
@@ -89,6 +97,7 @@ typedef struct ds_hw {
   ds_eff_prefill latent_prefill;
   ds_eff_transfer dispatch_low, combine_low, dispatch_normal, combine_normal; /* all-to-all of experts */
   double scale_up_devices;            /* how many share the scale-up network; 0: no limit known */
+  ds_eff_library library[DS_LIBRARIES];
   ds_eff_transfer peer, network;      /* point to point over scale-up links, and over the NIC */
   ds_dataflow dataflow;
 } ds_hw;

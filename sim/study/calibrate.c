@@ -251,7 +251,7 @@ static bool listed(const char *only, const char *path) {
   if (only == NULL) return true;
   for (const char *s = only; *s != '\0';) {
     size_t n = strcspn(s, ",");
-    const char *p = strncmp(path, "efficiencies.", 13) == 0 ? path + 13 : path;
+    const char *p = strncmp(path, "efficiencies.", 13) == 0 ? path + 13 : strncmp(path, "libraries.", 10) == 0 ? path + 10 : path;
     if (n > 0 && strncmp(p, s, n) == 0) return true;
     s += n + (s[n] == ',');
   }
@@ -281,7 +281,7 @@ static void add_param(ds_calibration *c, const ds_card_field *f, bool of_engine)
   if (f->type != DS_FIELD_QUANTITY || c->fit.n_params == DS_FIT_PARAMS_MAX || !listed(c->only, f->path)) return;
   const char *last = strrchr(f->path, '.');
   bool shape = last != NULL && (strcmp(last, ".p") == 0 || strcmp(last, ".wh") == 0 || strcmp(last, ".kh") == 0);
-  bool efficiency = strncmp(f->path, "efficiencies.", 13) == 0;
+  bool efficiency = strncmp(f->path, "efficiencies.", 13) == 0 || strncmp(f->path, "libraries.", 10) == 0;
   if (!of_engine && (!efficiency || shape)) return;
   double value, high;
   memcpy(&value, (of_engine ? (const char *)&c->engine : (const char *)&c->hw) + f->offset, sizeof value);
