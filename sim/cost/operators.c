@@ -187,7 +187,8 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   out->capture_step = e->capture_step > 0 ? (double)e->capture_step : 8;
   out->eager_s = e->launch_s * e->kernels_per_layer * out->layers;
   out->async_host = e->async_scheduling;
-  if (e->static_scales) out->body.quantise = false;
+  bool fused = e->fused_nvfp4 && ds_arith_of(hw, run->weights).group == DS_GEMM_NVFP4;
+  if (e->static_scales || fused) ds_gemm_fuse(&out->body, hw);
 }
 
 /* Where an operator's seconds go: its total to one of `ops`, its causes to `part_s`. */

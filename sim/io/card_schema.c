@@ -234,6 +234,8 @@ static const ds_card_field engine_fields[] = {
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
     {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,
      false, "activations are quantised with fixed scales, without a pass of their own"},
+    {"fused_nvfp4", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, fused_nvfp4), 0, 0, false,
+     "NVFP4 activations are written by the kernel before the product"},
     {"async_scheduling", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, async_scheduling), 0,
      0, false, "host time hides behind the device's"},
     {"graphs.capture_max", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_max), 1,

@@ -115,6 +115,7 @@ typedef struct ds_engine_card {
    * and on the fixed times that a captured graph does not hide. */
   double kernel_memory, kernel_compute, kernel_fixed;
   bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
+  bool fused_nvfp4;      /* NVFP4 activations are written by the kernel before the product */
   bool async_scheduling; /* the host's time hides behind the device's */
   /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
    * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
