@@ -181,6 +181,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   }
   out->element =
       (ds_elementwise){e->small_kernel_s, 1.0 / (hw->memory_bytes_per_s * hw->elementwise_em)};
+  out->sample_bytes = (double)m->vocab * e->sampler_bytes;
   out->per_iteration_s = e->per_iteration_s;
   out->per_request_s = e->per_request_s;
   out->capture_max = (double)e->capture_max;
@@ -312,6 +313,6 @@ void ds_head_cost(const ds_operators *o, double rows, ds_ops *ops, double part_s
   /* A chunk that completes no prompt still runs one row: engines compute logits and throw them
    * away. */
   add_gemm(&head, 1.0, ds_gemm_time(&o->head, rows > 1 ? rows : 1.0, o->vocab, o->hidden));
-  add_element(&head, 1.0, &o->element, rows * o->hidden * 4.0); /* gather and sample */
+  add_element(&head, 1.0, &o->element, rows * (o->hidden * 4.0 + o->sample_bytes)); /* gather and sample */
   add_reduce(&head, 1.0, &o->reduce_all, rows * o->vocab * 2.0);
 }

@@ -98,6 +98,7 @@ typedef struct ds_operators {
   ds_gemm router;
   ds_exchange exchange;
   ds_elementwise element;
+  double sample_bytes; /* of one row, on each device: logits are gathered before */
   double per_iteration_s, per_request_s;
   double capture_max, capture_step; /* of graphs; 0: no padding */
   double eager_s;                   /* to launch an iteration outside graphs */

@@ -178,6 +178,7 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
     DS_TRY(ask_policy(s, r));
     bool lease = plan->hold && !s->opt.no_lease && r->v.n_decoding > 0 && plan->decode_all && plan->n_grants == 0 &&
                  plan->n_preempt == 0;
+    if (DS_UNLIKELY(s->late) && next_inbox_ns(r) <= r->v.now_ns) lease = false; /* somebody is here whom the next plan sees */
     if (lease) {
       int64_t horizon = next_inbox_ns(r);
       if (horizon > until_ns) horizon = until_ns;
@@ -214,7 +215,9 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   int64_t t = ds_replica_next_ns(s, r);
   if (t >= until_ns) return DS_OK;
   r->v.now_ns = t;
-  DS_TRY(deliver(s, r, t));
+  /* Where the host works ahead, this plan was made when the iteration that has just ended began. */
+  bool late = s->late && r->v.n_running > 0;
+  DS_TRY(deliver(s, r, DS_UNLIKELY(late) ? r->cur.start_ns : t));
   *did = true;
   return plan_now(s, r, until_ns);
 }

@@ -116,11 +116,13 @@ typedef struct ds_engine_card {
   double kernel_memory, kernel_compute, kernel_fixed;
   bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
   bool fused_nvfp4;      /* NVFP4 activations are written by the kernel before the product */
+  bool plans_ahead;      /* a plan is made when the iteration before it starts: who arrives meanwhile waits for the next */
   bool async_scheduling; /* the host's time hides behind the device's */
   /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
    * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
   int64_t capture_max, capture_step;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
+  double sampler_bytes;  /* moved per sampled row and entry of the vocabulary, on every device: a sort for top-p, softmax, draws */
   bool skew_within_rank; /* the busiest expert sets the pace among the experts of one device too */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;

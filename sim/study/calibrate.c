@@ -287,12 +287,14 @@ static void add_param(ds_calibration *c, const ds_card_field *f, bool of_engine)
   memcpy(&value, (of_engine ? (const char *)&c->engine : (const char *)&c->hw) + f->offset, sizeof value);
   bool time = f->dim == DS_DIM_TIME;
   if (!(value > 0)) { /* a factor that is not given is 1 */
-    if (!of_engine || time) return;
+    if (!of_engine || time || f->max > 4) return;
     value = 1;
   }
-  high = time ? value * 30 : of_engine ? 2 : f->max;
+  bool factor = of_engine && !time && f->max <= 4; /* and what is none may be anything */
+  bool free_scale = time || (of_engine && !factor);
+  high = free_scale ? value * 30 : of_engine ? 2 : f->max;
   ds_fit_param *p = &c->fit.param[c->fit.n_params];
-  *p = (ds_fit_param){.start = value, .low = time ? value / 30 : of_engine ? 0.5 : 0.05, .high = high, .prior = prior_of(c, f, of_engine)};
+  *p = (ds_fit_param){.start = value, .low = free_scale ? value / 30 : of_engine ? 0.5 : 0.05, .high = high, .prior = prior_of(c, f, of_engine)};
   if (p->low > p->start * 0.999 || p->high < p->start) p->low = p->start / 2;
   c->param[c->fit.n_params++] = (ds_calibration_param){f, of_engine, 0};
 }

@@ -58,13 +58,16 @@ static void watch(void *user, const ds_step *s) {
   k->prefill_tokens += (double)s->prefill_tokens;
   k->chunks += s->n_prefill;
   for (uint32_t i = 0; i < s->n_prefill; i++, at += 2) {
+    const ds_request *q = &t->x->request[at[0]];
+    /* What its prompt shares with others was found in the cache, unless it was cut by the budget. */
+    if (q->n_spans > 0 && t->context[at[0]] == 0 && at[1] < q->input_tokens) t->context[at[0]] = q->input_tokens - (uint32_t)at[1];
     double c = t->context[at[0]], n = (double)at[1];
     k->pairs += ds_attention_pairs(n, c, 0, false);
     k->kv += n + c;
     k->tiles += ceil(n / 128);
     if (reach > 0) k->near_pairs += ds_attention_pairs(n, c, reach, t->chunked), k->near_kv += ds_attention_kv(n, c, reach, t->chunked);
     t->context[at[0]] += (uint32_t)at[1];
-    if (t->context[at[0]] < t->x->request[at[0]].input_tokens + t->emitted[at[0]]) continue;
+    if (t->context[at[0]] < q->input_tokens + t->emitted[at[0]]) continue;
     k->finished++;
     emit(t, at[0]);
   }

@@ -147,18 +147,24 @@ static uint32_t draw(const lengths *l, ds_purpose what, uint64_t i) {
   return x < 1 ? 1 : (uint32_t)(x + 0.5);
 }
 
+static const ds_profile_lengths *profile_in(const ds_source_rule *rule, const char *text) {
+  for (size_t i = 0; i < rule->n_profiles; i++)
+    if (strstr(text, rule->profile[i].word) != NULL) return &rule->profile[i];
+  return NULL;
+}
+
 /* Lengths that a source describes in words. */
-static bool known_lengths(const ds_measured_run *m, const ds_source_rule *rule, double *in, double *out,
+static bool known_lengths(const ds_measured_run *m, const ds_source_rule *rule, double *in, double *out, double *shared,
                           unsigned *blanks) {
   *in = m->number[DS_RUN_ISL];
   *out = m->number[DS_RUN_OSL];
-  for (size_t i = 0; i < rule->n_profiles; i++) {
-    const ds_profile_lengths *p = &rule->profile[i];
-    if (strstr(m->text[DS_RUN_ID], p->word) == NULL && strstr(m->text[DS_RUN_NOTES], p->word) == NULL) continue;
-    if (rule->profiles_win || *in < 0) *in = p->input;
+  const ds_profile_lengths *p = profile_in(rule, m->text[DS_RUN_ID]);
+  if (p == NULL) p = profile_in(rule, m->text[DS_RUN_NOTES]); /* which may speak of several */
+  if (p != NULL) {
+    if (*in < 0) *in = p->input;
     if (rule->profiles_win || *out < 0) *out = p->output;
+    *shared = p->shared;
     if (p->guessed) *blanks |= DS_BLANK_LENGTHS;
-    break;
   }
   return *in > 0 && *out > 0;
 }
@@ -259,7 +265,7 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   if (strcmp(e->scheduler, "trtllm") == 0)
     of_free += (1 - e->memory) * weight_bytes(weights, &model->model) / (double)(s->tp * s->pp) / hw->hw.memory_bytes;
   put(&t, "    gpu_memory_utilization: %g\n", of_free < 0.99 ? of_free : 0.99);
-  if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: false\n");
+  if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: %s\n", rule->prompts > 0 ? "true" : "false");
   scheduler_text(&t, m, rule, e, x);
   put(&t, "workload:\n  generate:\n    requests: 1\n    arrivals: {process: constant, rate: 1 /s}\n"
           "    input_tokens: {law: fixed, value: 1}\n    output_tokens: {law: fixed, value: 1}\nseed: 1\n");
@@ -274,13 +280,29 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   ds_run *run = &x->scenario->run;
   run->pool.hw = hw->hw; /* a card that is being fitted */
   if (fitted != NULL && strcmp(fitted->name, run->pool.engine.name) == 0) run->pool.engine = *fitted;
-  if (!open) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0; /* in process */
+  if (!open || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
+  if (rule->in_process) run->pool.engine.plans_ahead = false;
   return true;
 }
 
 /* --- requests ----------------------------------------------------------------------------------- */
 
 #define MOST_REQUESTS 60000
+
+/* Prompts that take turns: a beginning that all share, and the rest of each. */
+static bool repeat_prompts(const ds_source_rule *rule, double shared, ds_expressed *x) {
+  x->spans = calloc(2 * x->n, sizeof *x->spans);
+  if (x->spans == NULL) return false;
+  for (size_t i = 0; i < x->n; i++) {
+    ds_request *r = &x->request[i];
+    ds_span *s = &x->spans[2 * i];
+    uint32_t front = (uint32_t)shared < r->input_tokens ? (uint32_t)shared : 0;
+    if (front > 0) s[r->n_spans++] = (ds_span){0, DS_SPACE_NAMED, front};
+    s[r->n_spans++] = (ds_span){1 + i % (size_t)rule->prompts, DS_SPACE_NAMED, r->input_tokens - front};
+    r->spans = s;
+  }
+  return true;
+}
 
 static bool requests_of(const ds_measured_run *m, double input, double output, bool data_set, ds_expressed *x,
                         char *why, size_t cap) {
@@ -350,7 +372,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   ds_measured_source(m, source, sizeof source);
   const ds_source_rule *rule = ds_source_rule_of(source);
   const cached *model = find(cards, 0, m->text[DS_RUN_MODEL]), *hw = find(cards, 1, m->text[DS_RUN_GPU]);
-  double input, output;
+  double input, output, shared = 0;
   if (strstr(m->text[DS_RUN_NOTES], "CAUTION") != NULL) return WHY("its file says CAUTION");
   if (hw == NULL || !hw->found) return WHY("no hardware card for %.60s", m->text[DS_RUN_GPU]);
   if (model == NULL || !model->found) return WHY("no model card for %.60s", m->text[DS_RUN_MODEL]);
@@ -359,7 +381,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   if (e == NULL) return WHY("engine %.60s", m->text[DS_RUN_ENGINE]);
   const char *weights = weights_of(m, rule, &hw->hw, &model->model, &x->blanks);
   if (weights == NULL) return WHY("weight format %.40s", m->text[DS_RUN_WEIGHTS]);
-  if (!known_lengths(m, rule, &input, &output, &x->blanks)) return WHY("lengths not published");
+  if (!known_lengths(m, rule, &input, &output, &shared, &x->blanks)) return WHY("lengths not published");
   spread s;
   if (!protocol_of(m, &x->protocol, why, cap) ||
       !spread_of(m, rule, model, hw, weights, &s, &x->blanks, why, cap))
@@ -371,6 +393,10 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
       !requests_of(m, input, output, data_set, x, why, cap)) {
     ds_expressed_free(x);
     return false;
+  }
+  if (rule->prompts > 0 && !repeat_prompts(rule, shared, x)) {
+    ds_expressed_free(x);
+    return WHY("out of memory");
   }
   char grade = m->text[DS_RUN_GRADE][0] != '\0' ? m->text[DS_RUN_GRADE][0] : rule->grade;
   x->client_known = rule->client_known;
@@ -387,6 +413,8 @@ void ds_expressed_free(ds_expressed *x) {
   if (x->scenario != NULL) ds_scenario_free(x->scenario);
   free(x->scenario);
   free(x->request);
+  free(x->spans);
+  x->spans = NULL;
   x->scenario = NULL;
   x->request = NULL;
 }

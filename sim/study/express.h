@@ -31,6 +31,7 @@ typedef enum ds_stratum { DS_STRATUM_A, DS_STRATUM_B, DS_STRATUM_C, DS_STRATA } 
 typedef struct ds_expressed {
   ds_scenario *scenario; /* owned */
   ds_request *request;   /* owned, n of them */
+  ds_span *spans;        /* owned: what their prompts are, where some come again */
   size_t n;
   ds_sim_options options;
   ds_protocol protocol;
