@@ -136,8 +136,8 @@ static void value_line(ds_outfile *out, const ds_calibration *c, size_t k) {
   shown(from, sizeof from, f, p->from);
   shown(to, sizeof to, f, p->to);
   snprintf(range, sizeof range, "%s to %s", from, to);
-  if (p->state == DS_FIT_FITTED) ds_out_printf(out, "  %-22s %10s %10s  %-22s %6zu\n", short_path(f), start, value, range, p->points);
-  else if (p->state == DS_FIT_TANGLED) ds_out_printf(out, "  %-22s %10s %10s  %-22s %6zu\n", short_path(f), start, "kept", "not told apart", p->points);
+  if (p->state == DS_FIT_FITTED) ds_out_printf(out, "  %-25s %9s %9s  %-21s %6zu\n", short_path(f), start, value, range, p->points);
+  else if (p->state == DS_FIT_TANGLED) ds_out_printf(out, "  %-25s %9s %9s  %-21s %6zu\n", short_path(f), start, "kept", "not told apart", p->points);
 }
 
 /* Values that nothing depends on, or next to nothing: by name where they were asked for or move anything at all. */
@@ -147,7 +147,7 @@ static void refused(ds_outfile *out, const ds_calibration *c) {
     const ds_fit_param *p = &c->fit.param[k];
     if (c->param[k].field == NULL || p->state != DS_FIT_NO_EFFECT) continue;
     if (c->only == NULL && p->points == 0) others++;
-    else ds_out_printf(out, "  %-22s %10.4g %10s  refused: moves %zu figures, needs %d\n", short_path(c->param[k].field), p->start, "kept", p->points, DS_FIT_POINTS_NEEDED);
+    else ds_out_printf(out, "  %-25s %9.4g %9s  refused: moves %zu figures, needs %d\n", short_path(c->param[k].field), p->start, "kept", p->points, DS_FIT_POINTS_NEEDED);
   }
   if (others > 0) ds_out_printf(out, "  %zu other values of the card are kept: no figure depends on them\n", others);
 }
@@ -167,7 +167,8 @@ static void offsets(ds_outfile *out, const ds_calibration *c) {
 static void report(ds_outfile *out, const ds_calibration *c) {
   ds_out_printf(out, "%s%s%s: %zu of %zu rows, %zu figures\n", c->hw.name, c->engine_path[0] != '\0' ? " with " : "",
                 c->engine_path[0] != '\0' ? c->engine.name : "", c->n_runs, c->n_offered, c->fit.n_points);
-  ds_out_text(out, "\n  value                      before     fitted  95 % interval          figures\n");
+  if (c->n_guessed > 0) ds_out_printf(out, "%zu more rows are of engines whose cards are guesses: with --engine they are used\n", c->n_guessed);
+  ds_out_text(out, "\n  value                        before    fitted  95 % interval         figures\n");
   for (size_t k = 0; k < c->fit.n_params; k++)
     if (c->param[k].field != NULL) value_line(out, c, k);
   refused(out, c);
@@ -227,7 +228,7 @@ static bool plan(ds_calibration *c, const ds_data_dirs *dirs, ds_diag *d) {
   c->fit.noise = c->noise;
   if (!ds_calibration_plan(c, dirs, best, d)) return false;
   for (int i = 0; i < DS_PLAN_RUNS && best[i].command[0] != '\0'; i++)
-    if (printf("%s  # about %.2g s a batch\n", best[i].command, best[i].seconds) < 0) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
+    if (printf("# about %.2g s a batch\n%s\n", best[i].seconds, best[i].command) < 0) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
   return fflush(stdout) == 0 || ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
 }
 

@@ -143,8 +143,10 @@ static bool room_for(ds_calibration *c, size_t n, ds_diag *d) {
   return no_memory(d);
 }
 
-/* Rows on the card's part, and on the engine where one is asked for; fitted: those that a fit may see, else the others. */
-static void take_rows(ds_calibration *c, const ds_measured_runs *runs, const ds_card_cache *cards, const ds_data_dirs *dirs, bool fitted) {
+/* Rows on the card's part, and on the engine where one is asked for. fitted: those that a fit may see, else the others;
+ * timed: not those of engines whose cards are guesses, since a fit would put the guess into the part's efficiencies. */
+static void take_rows(ds_calibration *c, const ds_measured_runs *runs, const ds_card_cache *cards, const ds_data_dirs *dirs, bool fitted,
+                      bool timed) {
   for (size_t i = 0; i < runs->n; i++) {
     const ds_measured_run *m = &runs->run[i];
     const ds_hw *hw = ds_card_cache_part(cards, m->text[DS_RUN_GPU]);
@@ -152,7 +154,10 @@ static void take_rows(ds_calibration *c, const ds_measured_runs *runs, const ds_
     char why[200];
     if (wanted(m) != fitted || hw == NULL || strcmp(hw->name, c->hw.name) != 0) continue;
     if (!ds_express(m, cards, dirs, &x, why, sizeof why)) continue;
-    if (c->engine_path[0] != '\0' && strcmp(x.scenario->run.pool.engine.name, c->engine.name) != 0) {
+    bool other = c->engine_path[0] != '\0' && strcmp(x.scenario->run.pool.engine.name, c->engine.name) != 0;
+    bool guessed = fitted && timed && c->engine_path[0] == '\0' && !x.engine_current;
+    c->n_guessed += guessed;
+    if (other || guessed) {
       ds_expressed_free(&x);
       continue;
     }
@@ -234,7 +239,11 @@ static void add_points(ds_calibration *c) {
 bool ds_calibration_rows(ds_calibration *c, const ds_measured_runs *runs, const ds_card_cache *cards, const ds_data_dirs *dirs,
                          ds_diag *d) {
   if (!room_for(c, runs->n, d)) return false;
-  take_rows(c, runs, cards, dirs, true);
+  take_rows(c, runs, cards, dirs, true, true);
+  if (c->n_runs == 0) { /* better those than none */
+    c->n_guessed = 0;
+    take_rows(c, runs, cards, dirs, true, false);
+  }
   thin(c, c->most_per_cell);
   if (!all_runs(c, digest_one, NULL, "simulating")) return no_memory(d);
   add_points(c);
@@ -315,9 +324,29 @@ double ds_calibration_value(const ds_calibration *c, size_t k) { return c->fit.p
 
 /* --- evaluation ------------------------------------------------------------------------------------ */
 
+typedef struct pricing {
+  double (*predicted)[DS_CMP_N];
+  size_t moved; /* the one value that is not the base's; n_params: several */
+} pricing;
+
 static bool price_one(ds_calibration *c, size_t i, void *user) {
-  double(*predicted)[DS_CMP_N] = user;
-  return c->digest[i].kind == NULL || ds_digest_predict(&c->digest[i], &c->run[i].scenario->run, predicted[i]);
+  const pricing *w = user;
+  bool one = w->moved < c->fit.n_params;
+  unsigned char *depends = one ? &c->depends[w->moved * c->n_runs + i] : NULL;
+  if (c->digest[i].kind == NULL) return true;
+  if (one) memcpy(w->predicted[i], c->base_predicted[i], sizeof w->predicted[i]);
+  if (one && *depends == 1) return true;
+  if (!ds_digest_predict(&c->digest[i], &c->run[i].scenario->run, w->predicted[i])) return false;
+  if (one && *depends == 0) *depends = memcmp(w->predicted[i], c->base_predicted[i], sizeof w->predicted[i]) == 0 ? 1 : 2;
+  return true;
+}
+
+/* Which value differs from the base; n_params: more than one, or there is no base. */
+static size_t moved_one(const ds_calibration *c, const double *value) {
+  size_t at = c->fit.n_params, n = 0;
+  for (size_t k = 0; k < c->fit.n_params; k++)
+    if (value[k] != c->base[k]) at = k, n++;
+  return n == 1 ? at : c->fit.n_params;
 }
 
 static double offset_of(const ds_calibration *c, const double *value, size_t run) {
@@ -337,13 +366,27 @@ static void compare(const ds_calibration *c, const double *value, double (*predi
 
 static bool residuals(void *user, const double *value, double *out) {
   ds_calibration *c = user;
-  double(*predicted)[DS_CMP_N] = calloc(c->n_runs + 1, sizeof *predicted);
-  if (predicted == NULL) return false;
+  pricing w = {calloc(c->n_runs + 1, sizeof *w.predicted), moved_one(c, value)};
+  if (w.predicted == NULL) return false;
   apply(c, value);
-  bool ok = all_runs(c, price_one, predicted, NULL);
-  if (ok) compare(c, value, predicted, out);
-  free(predicted);
+  bool ok = all_runs(c, price_one, &w, NULL);
+  if (ok) compare(c, value, w.predicted, out);
+  if (ok && w.moved == c->fit.n_params) {
+    memcpy(c->base, value, c->fit.n_params * sizeof *value);
+    memcpy(c->base_predicted, w.predicted, c->n_runs * sizeof *w.predicted);
+  }
+  free(w.predicted);
   return ok;
+}
+
+/* Before the first set of values, and whenever the runs were simulated anew. */
+static bool start_pricing(ds_calibration *c) {
+  free(c->base_predicted);
+  free(c->depends);
+  c->base_predicted = calloc(c->n_runs + 1, sizeof *c->base_predicted);
+  c->depends = calloc(c->n_runs * c->fit.n_params + 1, 1);
+  for (size_t k = 0; k < c->fit.n_params; k++) c->base[k] = -1;
+  return c->base_predicted != NULL && c->depends != NULL;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -386,7 +429,7 @@ bool ds_calibration_run(ds_calibration *c, ds_diag *d) {
   for (size_t k = 0; k < c->fit.n_params; k++) last[k] = c->fit.param[k].start;
   for (c->rounds = 1; c->rounds <= ROUNDS && moved > MOVED; c->rounds++) {
     if (c->progress) fprintf(stderr, "\r\033[Kfitting %zu values to %zu figures, round %d", c->fit.n_params, c->fit.n_points, c->rounds);
-    bool ok = ds_fit_run(&c->fit);
+    bool ok = start_pricing(c) && ds_fit_run(&c->fit);
     if (c->progress) fputs("\r\033[K", stderr);
     if (!ok) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "the fit failed");
     moved = 0;
@@ -445,7 +488,7 @@ bool ds_calibration_judge(ds_calibration *c, const ds_measured_runs *runs, const
   aside->most_requests = c->most_requests;
   aside->progress = c->progress;
   bool ok = room_for(aside, runs->n, d);
-  if (ok) take_rows(aside, runs, cards, dirs, false);
+  if (ok) take_rows(aside, runs, cards, dirs, false, false);
   if (ok) thin(aside, JUDGES_PER_CELL);
   if (ok && aside->n_runs > 0) ok = (judge(aside, c, false, &c->judged.before) && judge(aside, c, true, &c->judged.after)) || no_memory(d);
   c->judged.rows = aside->n_runs;
@@ -462,6 +505,10 @@ void ds_calibration_free(ds_calibration *c) {
   free(c->digest);
   free(c->group_of);
   free(c->point);
+  free(c->base_predicted);
+  free(c->depends);
+  c->base_predicted = NULL;
+  c->depends = NULL;
   c->run = NULL;
   c->row = NULL;
   c->digest = NULL;
@@ -528,7 +575,7 @@ static bool sensitivities(ds_calibration *c, double *jac, double *seconds) {
   size_t n = c->fit.n_params, m = c->fit.n_points;
   double value[DS_FIT_PARAMS_MAX] = {0};
   double *base = calloc(m + 1, sizeof *base), *moved = calloc(m + 1, sizeof *moved);
-  bool ok = base != NULL && moved != NULL;
+  bool ok = base != NULL && moved != NULL && start_pricing(c);
   for (size_t k = 0; k < n; k++) value[k] = c->fit.param[k].start;
   ok = ok && residuals(c, value, base);
   for (size_t k = 0; ok && k < n; k++) {
@@ -546,9 +593,8 @@ static bool sensitivities(ds_calibration *c, double *jac, double *seconds) {
 }
 
 static void command_of(const candidate *k, char *out, size_t cap) {
-  snprintf(out, cap, "vllm bench latency --model %s%s --tensor-parallel-size %d --batch-size %d --input-len %d --output-len %d%s",
-           k->model, k->fp8 ? " --quantization fp8 --kv-cache-dtype fp8" : "", k->gpus, k->batch, k->input, k->output,
-           " --no-enable-prefix-caching");
+  snprintf(out, cap, "vllm bench latency --model %s \\\n  %s--tensor-parallel-size %d --batch-size %d \\\n  --input-len %d --output-len %d --no-enable-prefix-caching",
+           k->model, k->fp8 ? "--quantization fp8 --kv-cache-dtype fp8 \\\n  " : "", k->gpus, k->batch, k->input, k->output);
 }
 
 bool ds_calibration_plan(ds_calibration *c, const ds_data_dirs *dirs, ds_planned out[DS_PLAN_RUNS], ds_diag *d) {

@@ -49,6 +49,7 @@ typedef struct ds_calibration {
   const ds_measured_run **row;
   ds_digest *digest;
   size_t n_runs, n_offered; /* rows taken, of how many */
+  size_t n_guessed;         /* rows left out, as their engine's card is a guess */
   ds_calibration_group group[DS_CALIBRATION_GROUPS];
   size_t *group_of, n_groups; /* of each run */
   ds_calibration_judged judged;
@@ -60,6 +61,11 @@ typedef struct ds_calibration {
   } *point;
   ds_calibration_param param[DS_FIT_PARAMS_MAX];
   ds_fit fit;
+  /* The last set of values that was priced in full, what it gave, and which values each run depends on: [value][run],
+   * 0 not known, 1 no, 2 yes. A set that differs in one value only prices the runs that depend on it. */
+  double base[DS_FIT_PARAMS_MAX];
+  double (*base_predicted)[DS_CMP_N];
+  unsigned char *depends;
 } ds_calibration;
 
 /* Takes the rows that are on the card's part. False with *d filled: none is, or memory is out. */

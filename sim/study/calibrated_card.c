@@ -113,6 +113,13 @@ static void describe(const ds_calibration *c, bool hardware, const char *data, c
            data, c->n_runs, c->fit.n_points, 100 * c->fit.before, 100 * c->fit.after, names);
 }
 
+/* As many as the fit supports: rounding moves the value by a twentieth of its standard error at most. */
+static int digits(const ds_fit_param *p) {
+  int n = 2;
+  for (double grain = 0.05; n < 6 && grain > p->error / 20; grain /= 10) n++;
+  return n;
+}
+
 static bool edit_all(const ds_calibration *c, bool hardware, const char *name, const char *data, const ds_node *root, editor *ed, ds_diag *d) {
   const ds_node *sources = ds_node_get(root, "sources"), *n = ds_node_get(root, "name");
   char text[1024];
@@ -127,8 +134,8 @@ static bool edit_all(const ds_calibration *c, bool hardware, const char *name, c
     const ds_node *group;
     if (c->param[k].field == NULL || c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
     const ds_node *value = ds_card_value(root, f, &group);
-    if (f->dim == DS_DIM_TIME) snprintf(text, sizeof text, "%.6g us", p->value * 1e6);
-    else snprintf(text, sizeof text, "%.6g", p->value);
+    if (f->dim == DS_DIM_TIME) snprintf(text, sizeof text, "%.*g us", digits(p), p->value * 1e6);
+    else snprintf(text, sizeof text, "%.*g", digits(p), p->value);
     if (value != NULL) {
       replace(ed, value, text);
       provenance(ed, group, p);
