@@ -8,7 +8,7 @@
 static bool is_ttft(ds_compared m) { return m <= DS_CMP_TTFT_P99; }
 
 bool ds_counts(const ds_validated *v, ds_compared metric) {
-  if (v->load == DS_LOAD_OFFLINE) return metric == DS_CMP_OUT_TOK_S;
+  if (v->load == DS_LOAD_OFFLINE || v->load == DS_LOAD_EDGE) return metric == DS_CMP_OUT_TOK_S;
   return v->load != DS_LOAD_OPEN || metric != DS_CMP_OUT_TOK_S;
 }
 

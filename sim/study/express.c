@@ -31,6 +31,15 @@ static cached *find(const ds_card_cache *c, int kind, const char *word) {
   return NULL;
 }
 
+#define CAPPED " (power capped)"
+
+/* The name without a remark that its power was capped. */
+static void plain_part(const char *word, char *out, size_t cap) {
+  const char *remark = strstr(word, CAPPED);
+  size_t n = remark != NULL ? (size_t)(remark - word) : strlen(word);
+  snprintf(out, cap, "%.*s", (int)(n < cap ? n : cap - 1), word);
+}
+
 static void add(ds_card_cache *c, int kind, const char *word, const ds_data_dirs *dirs) {
   if (find(c, kind, word) != NULL) return;
   cached *grown = realloc(c->card[kind], (c->n[kind] + 1) * sizeof *grown);
@@ -41,9 +50,11 @@ static void add(ds_card_cache *c, int kind, const char *word, const ds_data_dirs
   snprintf(k->word, sizeof k->word, "%s", word);
   ds_card_kind what = kind == 0 ? DS_CARD_MODEL : DS_CARD_HARDWARE;
   ds_diag d = {.exit = DS_EXIT_OK};
-  ds_node at = {.kind = DS_NODE_SCALAR, .file = "", .text = word};
+  char plain[128];
+  plain_part(word, plain, sizeof plain);
+  ds_node at = {.kind = DS_NODE_SCALAR, .file = "", .text = plain};
   ds_doc doc;
-  if (word[0] == '\0' || !ds_card_find(what, word, ".", dirs, &at, k->path, sizeof k->path, &d)) return;
+  if (word[0] == '\0' || !ds_card_find(what, plain, ".", dirs, &at, k->path, sizeof k->path, &d)) return;
   if (!ds_card_open(what, k->path, &doc, NULL, &d)) return;
   k->found = kind == 0 ? ds_card_model(&doc, &k->model, &d) : ds_card_hardware(&doc, &k->hw, &d);
   ds_doc_free(&doc);
@@ -187,6 +198,9 @@ static void put(text *t, const char *fmt, ...) {
 
 static double positive(double x, double otherwise) { return x > 0 ? x : otherwise; }
 
+/* What Splitwise caps its machines to (arXiv 2311.18677, section 6). */
+#define SHARE_CAPPED 0.7
+
 /* How a model is spread: tp x pp devices a copy. */
 typedef struct spread {
   int64_t tp, pp, dp, ep, copies;
@@ -253,7 +267,8 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
                         const cached *model, const cached *hw, const spread *s, const char *weights, const char *kv,
                         const ds_engine_card *fitted, const ds_data_dirs *dirs, ds_expressed *x, char *why, size_t cap) {
   text t = {"", 0};
-  bool open = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
+  /* Copies share what arrives; at the edge of its limits each is there, and one is enough. */
+  bool open = (x->protocol == DS_PROTOCOL_OPEN && !x->at_its_edge) || x->protocol == DS_PROTOCOL_CLOSED;
   x->copies = open ? 1 : s->copies;
   put(&t, "scenario: 1\nmodel: '%s'\nweights: %s\nkv_cache: %s\npools:\n  - name: main\n    hardware: '%s'\n    engine: %s\n",
       model->path, weights, kv, hw->path, e->card);
@@ -266,6 +281,7 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
     of_free += (1 - e->memory) * weight_bytes(weights, &model->model) / (double)(s->tp * s->pp) / hw->hw.memory_bytes;
   put(&t, "    gpu_memory_utilization: %g\n", of_free < 0.99 ? of_free : 0.99);
   if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: %s\n", rule->prompts > 0 ? "true" : "false");
+  if (strstr(m->text[DS_RUN_GPU], CAPPED) != NULL) put(&t, "    power_cap: %.0f W\n", SHARE_CAPPED * hw->hw.power_w);
   scheduler_text(&t, m, rule, e, x);
   put(&t, "workload:\n  generate:\n    requests: 1\n    arrivals: {process: constant, rate: 1 /s}\n"
           "    input_tokens: {law: fixed, value: 1}\n    output_tokens: {law: fixed, value: 1}\nseed: 1\n");
@@ -280,7 +296,8 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   ds_run *run = &x->scenario->run;
   run->pool.hw = hw->hw; /* a card that is being fitted */
   if (fitted != NULL && strcmp(fitted->name, run->pool.engine.name) == 0) run->pool.engine = *fitted;
-  if (!open || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
+  bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
+  if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
   if (rule->in_process) run->pool.engine.plans_ahead = false;
   return true;
 }
@@ -332,7 +349,7 @@ static bool requests_of(const ds_measured_run *m, double input, double output, b
     sum += r->output_tokens;
     if (x->protocol != DS_PROTOCOL_OPEN) continue;
     r->arrival_ns = (int64_t)(at * 1e9);
-    at += poisson ? ds_draw_exponential(&gaps, 1 / rate) : 1 / rate;
+    at += (poisson ? ds_draw_exponential(&gaps, 1 / rate) : 1 / rate) * (double)x->copies;
   }
   x->mean_output = sum / (double)x->n;
   if (x->protocol == DS_PROTOCOL_CLOSED) {
@@ -358,6 +375,15 @@ static bool protocol_of(const ds_measured_run *m, ds_protocol *out, char *why, s
     return m->number[DS_RUN_RATE] > 0 || WHY("an open loop without its rate");
   }
   return WHY("workload_kind '%.40s'", kind);
+}
+
+/* "latency constraint ttft 2000ms / tpot 200ms": the rate was raised until one of them was met no more. */
+static void read_limits(const ds_measured_run *m, ds_expressed *x) {
+  const char *ttft = strstr(m->text[DS_RUN_NOTES], "latency constraint ttft "), *tpot = ttft != NULL ? strstr(ttft, "ms / tpot ") : NULL;
+  if (tpot == NULL || x->protocol != DS_PROTOCOL_OPEN) return;
+  x->limit_ttft_ms = strtod(ttft + strlen("latency constraint ttft "), NULL);
+  x->limit_tpot_ms = strtod(tpot + strlen("ms / tpot "), NULL);
+  x->at_its_edge = x->limit_ttft_ms > 0 && x->limit_tpot_ms > 0;
 }
 
 static bool speculates(const ds_measured_run *m) {
@@ -386,6 +412,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   if (!protocol_of(m, &x->protocol, why, cap) ||
       !spread_of(m, rule, model, hw, weights, &s, &x->blanks, why, cap))
     return false;
+  read_limits(m, x);
   const char *kv = kv_of(m, rule, weights, &x->blanks);
   bool data_set = rule->data_set || strstr(m->text[DS_RUN_NOTES], "hareGPT") != NULL ||
                   strstr(m->text[DS_RUN_NOTES], "sharegpt") != NULL;
@@ -400,7 +427,6 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   }
   char grade = m->text[DS_RUN_GRADE][0] != '\0' ? m->text[DS_RUN_GRADE][0] : rule->grade;
   x->client_known = rule->client_known;
-  x->at_its_edge = rule->smallest_tp && x->protocol == DS_PROTOCOL_OPEN;
   x->engine_current = e->current && (x->blanks & DS_BLANK_VERSION) == 0;
   bool dense = strcmp(ds_model_class(&model->model), "dense") == 0;
   x->stratum = hw->hw.grade != DS_GRADE_MEASURED || !e->current || grade == 'C' ? DS_STRATUM_C

@@ -42,6 +42,7 @@ typedef struct ds_expressed {
   bool engine_current; /* the engine card covers the row's version */
   double mean_output;
   bool at_its_edge;    /* an open loop at the highest rate that met its limits: an audited server run */
+  double limit_ttft_ms, limit_tpot_ms; /* of the 99th percentiles, then */
 } ds_expressed;
 
 /* Cards by the names that rows use, opened once. Filled before threads start; then read only. */

@@ -20,7 +20,7 @@ typedef enum ds_compared {
 } ds_compared;
 extern const char *const ds_compared_names[DS_CMP_N];
 
-typedef enum ds_load { DS_LOAD_STATIC, DS_LOAD_OFFLINE, DS_LOAD_LOW, DS_LOAD_MID, DS_LOAD_HIGH, DS_LOAD_OPEN, DS_LOAD_SATURATED, DS_LOADS } ds_load;
+typedef enum ds_load { DS_LOAD_STATIC, DS_LOAD_OFFLINE, DS_LOAD_LOW, DS_LOAD_MID, DS_LOAD_HIGH, DS_LOAD_OPEN, DS_LOAD_EDGE, DS_LOAD_SATURATED, DS_LOADS } ds_load;
 extern const char *const ds_load_names[DS_LOADS];
 
 typedef struct ds_validated {

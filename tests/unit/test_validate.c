@@ -188,7 +188,20 @@ Test(bands, the_most_specific_counts) {
 
 /* --- fits -------------------------------------------------------------------------------------------- */
 
-static size_t count_inside, count_all;
+/* Of each parameter: seeds in which it was fitted, and in which its interval held the truth. */
+static struct {
+  char path[48];
+  size_t fitted, inside;
+} recovered[8];
+static size_t n_recovered;
+
+static void count_recovered(const char *path, bool inside) {
+  size_t i = 0;
+  while (i < n_recovered && strcmp(recovered[i].path, path) != 0) i++;
+  if (i == n_recovered) snprintf(recovered[n_recovered++].path, sizeof recovered[0].path, "%s", path);
+  recovered[i].fitted++;
+  recovered[i].inside += inside;
+}
 
 /* Rows that a changed card would give, 5 % noise; the fit starts from the card as it is. */
 static void recover(uint64_t seed) {
@@ -208,7 +221,7 @@ static void recover(uint64_t seed) {
   ds_rng g = ds_rng_stream(seed, DS_PURPOSE_TEST, 0);
   truth.gemm[DS_GEMM_BF16].ec *= ds_draw_uniform(&g, 0.7, 0.95);
   truth.gemm[DS_GEMM_BF16].em *= ds_draw_uniform(&g, 0.7, 1);
-  truth.decode_kv16.em *= ds_draw_uniform(&g, 0.7, 1);
+  truth.library[DS_LIBRARY_VLLM].decode_kv16.em *= ds_draw_uniform(&g, 0.7, 1);
   truth.prefill_16.ec *= ds_draw_uniform(&g, 0.7, 1.2);
   ds_card_cache_hardware(cards, "h100-sxm", &truth, "hwprofiles/h100-sxm.yaml");
   for (size_t i = 0; i < N; i++) {
@@ -221,7 +234,7 @@ static void recover(uint64_t seed) {
   }
   ds_card_cache_hardware(cards, "h100-sxm", &start, "hwprofiles/h100-sxm.yaml");
   ds_diag d = {.exit = DS_EXIT_OK};
-  c->only = "gemm_bf16.ec,gemm_bf16.em,attn_decode_kv16.em,attn_prefill_16.ec,allreduce.e2";
+  c->only = "gemm_bf16.ec,gemm_bf16.em,vllm.attn_decode_kv16.em,attn_prefill_16.ec,allreduce.e2";
   c->noise = 0.05;
   c->jobs = 1;
   cr_assert(ds_calibration_rows(c, &runs, cards, &here, &d), "%s", d.text);
@@ -238,8 +251,7 @@ static void recover(uint64_t seed) {
       continue;
     }
     if (p->state != DS_FIT_FITTED) continue;
-    count_all++;
-    count_inside += p->from <= is && is <= p->to;
+    count_recovered(c->param[k].field->path, p->from <= is && is <= p->to);
   }
   cr_assert(c->fit.after < c->fit.before);
   ds_calibration_free(c);
@@ -251,8 +263,15 @@ Test(calibrate, recovers_what_can_be_told_and_names_what_cannot) {
   const char *deep = getenv("DRYSERVE_DEEP");
   uint64_t seeds = deep != NULL && deep[0] == '1' ? 100 : 2;
   for (uint64_t seed = 1; seed <= seeds; seed++) recover(seed);
-  cr_assert(count_all >= 2 * seeds, "at least two of four are told apart: %zu", count_all);
-  cr_assert(count_inside * 10 >= count_all * 9, "%zu of %zu inside their intervals", count_inside, count_all);
+  size_t fitted = 0;
+  for (size_t i = 0; i < n_recovered; i++) {
+    fitted += recovered[i].fitted;
+    if (seeds > 2) cr_log_info("%s: fitted in %zu of %zu seeds, %zu inside", recovered[i].path, recovered[i].fitted, (size_t)seeds, recovered[i].inside);
+    /* Where it is fitted at all its interval holds nine times of ten; of two seeds, both may not miss. */
+    cr_assert(recovered[i].inside * 10 >= recovered[i].fitted * (seeds > 2 ? 9 : 5), "%s: %zu of %zu inside", recovered[i].path,
+              recovered[i].inside, recovered[i].fitted);
+  }
+  cr_assert(fitted >= 2 * seeds, "at least two of four are told apart: %zu", fitted);
 }
 
 /* Two parameters that only act as a product cannot be told apart; with few points nothing is fitted. */
