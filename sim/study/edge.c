@@ -6,7 +6,7 @@
 
 #define SPAN_S    600  /* of arrivals: what the audit asks for */
 #define FEWEST    1500 /* so that the 99th percentile is no single request */
-#define FARTHEST  16   /* times the published rate, or a part of it */
+#define FARTHEST  64   /* times the published rate, or a part of it */
 #define PRECISION 1.02
 
 static bool try_rate(const ds_expressed *x, const double *at_one_s, double rate, ds_validated *out, bool *meets) {
@@ -42,8 +42,9 @@ bool ds_edge_run(const ds_expressed *x, double rate_per_s, ds_validated *out) {
     if (rate > rate_per_s * FARTHEST || rate < rate_per_s / FARTHEST) break;
   }
   free(at_one_s);
-  if (ok && low > 0) return true;
-  if (ok) snprintf(out->why, sizeof out->why, "no rate meets the limits of its audit");
+  if (ok && low > 0 && high > 0) return true;
+  if (ok && low > 0) snprintf(out->why, sizeof out->why, "every rate meets the limits of its audit");
+  else if (ok) snprintf(out->why, sizeof out->why, "no rate meets the limits of its audit");
   else snprintf(out->why, sizeof out->why, "%s", now.why);
   return false;
 }
