@@ -17,10 +17,12 @@
 #define DS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define DS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define DS_ALWAYS_INLINE inline __attribute__((always_inline))
+#define DS_APART __attribute__((noinline)) /* keeps what is rare out of a hot function, with the registers it needs */
 #else
 #define DS_LIKELY(x) (x)
 #define DS_UNLIKELY(x) (x)
 #define DS_ALWAYS_INLINE inline
+#define DS_APART
 #endif
 
 /* A broken invariant is a bug of ours, never of the input: stop at once in checking builds. */

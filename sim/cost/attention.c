@@ -62,9 +62,8 @@ double ds_attention_kv(double s, double c, double reach, bool chunked) {
   return c < reach ? s + c : s + reach;
 }
 
-double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx) {
-  /* One layer's worth of what ds_decode_s works out for all: the exponents are spelled out there.
-   */
+/* One layer's worth of what ds_decode_s works out for all: the exponents are spelled out there. */
+static DS_ALWAYS_INLINE double decode_s(const ds_attn_decode *d, double n, double ctx) {
   const ds_decode_price one = {.base_s = d->t0_s + n * d->per_seq_s,
                                .layers = 1,
                                .mem_per_ctx_s = d->mem_per_ctx_s,
@@ -73,8 +72,9 @@ double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx) {
                                .work_s = n * d->work_per_seq_s,
                                .general = d->comp_per_ctx_s > 0,
                                .p = d->p};
-  return one.general ? ds_decode_general_s(&one, ctx, 0) : ds_decode_s(&one, ctx);
+  return DS_UNLIKELY(one.general) ? ds_decode_general_s(&one, ctx, 0) : ds_decode_s(&one, ctx);
 }
+double ds_attn_decode_s(const ds_attn_decode *d, double n, double ctx) { return decode_s(d, n, ctx); }
 
 double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double ctx) {
   /* The cache is read once whatever the number of rows; their arithmetic then counts, at the rate of prefill. */
@@ -89,8 +89,8 @@ double ds_attn_verify_s(const ds_operators *o, double n, double drafts, double c
   return d.t0_s + (memory_s > compute_s ? memory_s : compute_s);
 }
 
-ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
-                                    double kv_tokens, double tiles) {
+static DS_ALWAYS_INLINE ds_kernel_time prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
+                                                    double kv_tokens, double tiles) {
   double compute_s = pairs * f->per_pair_s;
   double memory_s = tokens * f->per_token_s + kv_tokens * f->per_kv_s;
   ds_kernel_time t = {.compute = compute_s > memory_s};
@@ -99,6 +99,11 @@ ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, dou
   else
     t.s = f->t0_s + compute_s + memory_s + tiles * f->per_tile_s;
   return t;
+}
+
+ds_kernel_time ds_attn_prefill_time(const ds_attn_prefill *f, double tokens, double pairs,
+                                    double kv_tokens, double tiles) {
+  return prefill_time(f, tokens, pairs, kv_tokens, tiles);
 }
 
 /* One layer's pnorm of memory, arithmetic and work. */
@@ -124,7 +129,7 @@ double ds_decode_general_s(const ds_decode_price *d, double ctx, double near) {
 static inline double share(double x, double batches) { return batches == 1 ? x : x / batches; }
 
 /* Layers of one kind: `sum` is of the contexts that they read, and so pairs and kv. */
-static void layers_cost(const ds_operators *o, double layers, const ds_shape *s, double batches,
+static DS_ALWAYS_INLINE void layers_cost(const ds_operators *o, double layers, const ds_shape *s, double batches,
                         double sum, double pairs, double kv, ds_ops *ops,
                         double part_s[DS_PART_N]) {
   if (!(layers > 0)) return;
@@ -132,7 +137,7 @@ static void layers_cost(const ds_operators *o, double layers, const ds_shape *s,
     double n = share((double)s->decode_seqs, batches);
     double t = s->draft_tokens > 0
                    ? ds_attn_verify_s(o, n, share((double)s->draft_tokens, batches), share(sum, batches))
-                   : ds_attn_decode_s(&o->decode, n, share(sum, batches));
+                   : decode_s(&o->decode, n, share(sum, batches));
     t *= layers;
     bool compute = o->decode.comp_per_ctx_s > o->decode.mem_per_ctx_s;
     part_s[compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += t;
@@ -140,7 +145,7 @@ static void layers_cost(const ds_operators *o, double layers, const ds_shape *s,
   }
   if (s->prefill_tokens > 0) {
     ds_kernel_time k =
-        ds_attn_prefill_time(&o->prefill, share((double)s->prefill_tokens, batches), share(pairs, batches),
+        prefill_time(&o->prefill, share((double)s->prefill_tokens, batches), share(pairs, batches),
                              share(kv, batches), share((double)s->prefill_tiles, batches));
     part_s[k.compute ? DS_PART_COMPUTE : DS_PART_MEMORY] += layers * k.s;
     if (ops != NULL) ops->attn_pre += layers * k.s;

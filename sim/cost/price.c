@@ -129,9 +129,8 @@ typedef struct passage {
   double hops;
 } passage;
 
-static passage passage_of(const ds_operators *o, int64_t requests, double tokens, double rows) {
+static DS_APART passage passage_of_stages(const ds_operators *o, int64_t requests, double tokens, double rows) {
   passage g = {1, 1, 1, 0};
-  if (DS_LIKELY(o->stages <= 1)) return g;
   g.hops = o->stages;
   g.batches = (double)requests < o->stages ? (double)(requests < 1 ? 1 : requests) : o->stages;
   if (g.batches < o->stages) return g;
@@ -145,6 +144,10 @@ static passage passage_of(const ds_operators *o, int64_t requests, double tokens
     g.heads = o->stages;
   }
   return g;
+}
+
+static DS_ALWAYS_INLINE passage passage_of(const ds_operators *o, int64_t requests, double tokens, double rows) {
+  return DS_LIKELY(o->stages <= 1) ? (passage){1, 1, 1, 0} : passage_of_stages(o, requests, tokens, rows);
 }
 
 /* Everything of an iteration but attention and the engine's own time. */

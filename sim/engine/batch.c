@@ -24,7 +24,7 @@ void ds_prefilling_remove(ds_replica *r, uint32_t slot) {
   uint32_t i = 0;
   while (r->prefilling[i] != slot) i++;
   r->v.n_prefilling--;
-  memmove(r->prefilling + i, r->prefilling + i + 1, (r->v.n_prefilling - i) * sizeof *r->prefilling);
+  if (i < r->v.n_prefilling) memmove(r->prefilling + i, r->prefilling + i + 1, (r->v.n_prefilling - i) * sizeof *r->prefilling);
 }
 
 ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static ds_status broken(ds_sim *s, uint32_t slot, const char *rule) {
+static DS_APART ds_status broken(ds_sim *s, uint32_t slot, const char *rule) {
   ds_status st = ds_error_begin(s->err, DS_E_POLICY, "scheduler ");
   ds_error_text(s->err, s->sched->name);
   ds_error_text(s->err, " broke a rule: ");
@@ -136,28 +136,41 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
   return DS_OK;
 }
 
+/* Most iterations are followed by some with the same rows, each a token on: their prices are begun here, where nothing
+ * waits for them, because a square root takes as long as a hundred other instructions, and several at once as long as one. */
+static int64_t price_ahead(ds_current *c, const ds_decode_price *d, int64_t rows, double ctx) {
+  bool known = c->ahead_left > 0 && c->ahead_rows == rows && c->ahead_ctx == ctx;
+  int64_t ns = known ? c->ahead_ns[DS_AHEAD - c->ahead_left] : ds_decode_ns(d, ctx);
+  double step = (double)rows;
+  c->ahead_ctx = ctx + step;
+  if (known && --c->ahead_left > 0) return ns;
+  c->ahead_rows = rows;
+  c->ahead_left = DS_AHEAD;
+  for (int i = 0; i < DS_AHEAD; i++) c->ahead_ns[i] = ds_decode_ns(d, ctx + step * (double)(i + 1));
+  return ns;
+}
+
+/* The price of so many rows, its constants in *c. */
+static DS_ALWAYS_INLINE const ds_decode_price *price_of(ds_sim *s, ds_current *c, int64_t rows) {
+  if (DS_LIKELY(c->price != NULL && c->price_rows == rows)) return c->price;
+  const ds_decode_price *d = ds_price_decode(s->pricer, rows);
+  c->price = d->ready ? d : NULL; /* one that is not kept is overwritten by the next */
+  c->price_rows = rows;
+  for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = d->fixed_ns[p];
+  c->attention_part = d->attention_part;
+  return d;
+}
+
 /* What the decode rows cost alone. */
 static void price_rows(ds_sim *s, ds_replica *r, int64_t rows, double ctx, double near) {
   ds_current *c = &r->cur;
-  const ds_decode_price *d = ds_price_decode(s->pricer, rows);
+  const ds_decode_price *d = price_of(s, c, rows);
   c->rows = (uint32_t)rows;
-  if (DS_UNLIKELY(d->general)) {
-    c->alone_ns = ds_decode_general_ns(d, ctx, near);
-  } else {
-    /* Most iterations are followed by one with the same rows, each a token on: its price is begun here, where nothing
-     * waits for it, because a square root takes as long as a hundred other instructions. */
-    c->alone_ns = c->ahead_rows == rows && c->ahead_ctx == ctx ? c->ahead_ns : ds_decode_ns(d, ctx);
-    if (s->opt.no_lease) {
-      c->ahead_rows = rows;
-      c->ahead_ctx = ctx + (double)rows;
-      c->ahead_ns = ds_decode_ns(d, c->ahead_ctx);
-    }
-  }
-  for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = d->fixed_ns[p];
-  c->attention_part = d->attention_part;
+  if (DS_UNLIKELY(d->general)) c->alone_ns = ds_decode_general_ns(d, ctx, near);
+  else c->alone_ns = s->opt.no_lease ? price_ahead(c, d, rows, ctx) : ds_decode_ns(d, ctx);
   r->work.decode_seqs += rows;
-  ds_wide_add(&r->work_ctx, (uint64_t)ctx);
-  if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)near);
+  ds_wide_add(&r->work_ctx, (uint64_t)(int64_t)ctx);
+  if (DS_UNLIKELY(s->reach > 0)) ds_wide_add(&r->work_near, (uint64_t)(int64_t)near);
 }
 
 static void price_mixed(ds_sim *s, ds_replica *r, const ds_shape *shape) {
@@ -221,35 +234,9 @@ static int64_t swap_ns(const ds_sim *s, int64_t blocks) {
   return s->swap_block_ns > 0 ? s->swap_block_ns * blocks : ds_ns_of_s(s->swap_block_s * (double)blocks);
 }
 
-ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
-  if (plan->n_preempt > 0 || !plan->decode_all) DS_TRY(make_way(s, r, plan));
-  if (r->kv.eviction != DS_EVICT_LRU && plan->n_grants > 0) DS_TRY(take_hits_first(s, r, plan));
-  int64_t need = r->need[r->phase];
-  if (need > r->kv.free_blocks) return broken(s, DS_SLOT_NONE, "decodes with fewer free KV blocks than the batch needs");
-  ds_kv_take(&r->kv, need);
-
+/* The iteration is priced: off it goes. */
+static DS_ALWAYS_INLINE ds_status start(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   ds_current *c = &r->cur;
-  ds_shape shape; /* only where there are grants: clearing it takes as long as all the rest */
-  int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
-  double ctx = (double)r->ctx_sum, near = (double)r->near.sum;
-  c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
-  c->alone_ns = c->swap_ns = 0;
-  const bool granted = plan->n_grants > 0;
-  if (granted) {
-    ds_shape_of_rows(&shape, rows, ctx, near);
-    DS_TRY(serve_grants(s, r, plan, &shape));
-    rows = shape.decode_seqs;
-    ctx = shape.decode_ctx;
-    near = shape.decode_near;
-  }
-  if (rows == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
-  if (granted && shape.draft_tokens > 0) {
-    ds_spec_price(s, r, &shape);
-  } else if (rows > 0) {
-    price_rows(s, r, rows, ctx, near);
-  }
-  c->dt_ns = c->alone_ns;
-  if (granted && c->prefill_tokens > 0) price_mixed(s, r, &shape);
   if (DS_UNLIKELY(r->swap_blocks > 0)) {
     c->swap_ns = swap_ns(s, r->swap_blocks);
     c->dt_ns += c->swap_ns;
@@ -257,17 +244,50 @@ ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   }
   c->start_ns = r->v.now_ns;
   c->wait_ns = 0;
-  if (s->overlap) ds_overlap_begin(s, r, plan);
+  if (DS_UNLIKELY(s->overlap)) ds_overlap_begin(s, r, plan);
   c->n_grants = plan->n_grants;
   c->hold_finished = plan->hold_finished;
   c->emit_at_end = plan->emit_at_end;
   r->end_ns = r->v.now_ns + c->dt_ns;
   r->in_flight = true;
-  return s->opt.steps && s->group == 1 ? ds_log_step(s, r, plan) : DS_OK;
+  return DS_UNLIKELY(s->opt.steps) && s->group == 1 ? ds_log_step(s, r, plan) : DS_OK;
+}
+
+/* Prompts, or rows that resume, beside those that decode anyway. */
+static ds_status begin_granted(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  ds_current *c = &r->cur;
+  ds_shape shape; /* clearing it takes as long as all of an iteration without grants */
+  ds_shape_of_rows(&shape, (int64_t)r->v.n_decoding + r->v.n_held, (double)r->ctx_sum, (double)r->near.sum);
+  DS_TRY(serve_grants(s, r, plan, &shape));
+  if (shape.decode_seqs == 0 && c->prefill_tokens == 0) return DS_OK; /* nothing to run */
+  if (shape.draft_tokens > 0) ds_spec_price(s, r, &shape);
+  else if (shape.decode_seqs > 0) price_rows(s, r, shape.decode_seqs, shape.decode_ctx, shape.decode_near);
+  c->dt_ns = c->alone_ns;
+  if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
+  return start(s, r, plan);
+}
+
+ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
+  if (DS_UNLIKELY(plan->n_preempt > 0 || !plan->decode_all)) DS_TRY(make_way(s, r, plan));
+  if (DS_UNLIKELY(r->kv.eviction != DS_EVICT_LRU) && plan->n_grants > 0) DS_TRY(take_hits_first(s, r, plan));
+  int64_t need = r->need[r->phase];
+  if (DS_UNLIKELY(need > r->kv.free_blocks)) {
+    return broken(s, DS_SLOT_NONE, "decodes with fewer free KV blocks than the batch needs");
+  }
+  ds_kv_take(&r->kv, need);
+  ds_current *c = &r->cur;
+  c->prefill_tokens = c->own_tokens = c->chunks = c->rows = 0;
+  c->alone_ns = c->swap_ns = 0;
+  if (plan->n_grants > 0) return begin_granted(s, r, plan);
+  int64_t rows = (int64_t)r->v.n_decoding + r->v.n_held;
+  if (rows == 0) return DS_OK; /* nothing to run */
+  price_rows(s, r, rows, (double)r->ctx_sum, (double)r->near.sum);
+  c->dt_ns = c->alone_ns;
+  return start(s, r, plan);
 }
 
 /* floor(a x b / c) without overflow for 0 <= b <= c. */
-static int64_t share(int64_t a, int64_t b, int64_t c) { return a / c * b + a % c * b / c; }
+static int64_t share(int64_t a, int64_t b, int64_t c) { return b == 0 ? 0 : a / c * b + a % c * b / c; }
 
 /* Put the iteration's time to causes, as a request that decodes in it sees it. */
 static void charge_ledger(ds_replica *r) {
@@ -280,11 +300,7 @@ static void charge_ledger(ds_replica *r) {
   }
   int64_t left = c->alone_ns;
   if (c->prefill_tokens == 0) { /* never shorter than its constant part */
-    for (int p = 0; p < DS_PART_N; p++) {
-      r->ledger[p] += c->fixed_ns[p];
-      left -= c->fixed_ns[p];
-    }
-    r->ledger[c->attention_part] += left;
+    ds_ledger_rows(r->ledger, c->fixed_ns, c->attention_part, left, 1);
     return;
   }
   for (int p = 0; p < DS_PART_N; p++) {
@@ -418,7 +434,7 @@ static ds_status end_finished(ds_sim *s, ds_replica *r) {
 }
 
 /* The whole static batch is finished: held rows leave, withheld tokens come out. */
-static ds_status end_batch(ds_sim *s, ds_replica *r) {
+static DS_APART ds_status end_batch(ds_sim *s, ds_replica *r) {
   if (r->held_blocks > 0) DS_TRY(ds_kv_give(&r->kv, r->held_blocks, &s->alloc));
   r->held_blocks = r->held_ctx = 0;
   r->v.n_held = 0;
@@ -436,67 +452,117 @@ static ds_status end_batch(ds_sim *s, ds_replica *r) {
   return DS_OK;
 }
 
-static ds_status count_gaps(ds_sim *s, ds_replica *r) {
+/* What only some runs keep of a gap. */
+static DS_APART ds_status keep_gap(ds_sim *s, ds_replica *r) {
   const ds_current *c = &r->cur;
   if (s->opt.gaps) {
     DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->gap_log, &r->cap_gap_log, (size_t)r->v.iteration + 1, sizeof *r->gap_log));
     r->gap_log[r->v.iteration] = c->dt_ns;
   }
   if (r->v.n_decoding == 0 || c->emit_at_end) return DS_OK;
-  ds_gaps_count(&s->itl, c->dt_ns, r->v.n_decoding);
   if (s->itl.exact) DS_TRY(ds_gaps_push_exact(&s->itl, c->dt_ns, r->v.n_decoding, s->opt.exact_itl, &s->alloc));
-  if (s->track_gap) {
-    DS_TRY(ds_maxgap_push(&r->maxgap, r->v.iteration, c->dt_ns, &s->alloc));
-    if (r->maxgap.n >= 4096) {
-      uint64_t oldest = r->v.iteration;
-      for (uint32_t i = r->v.running_head; i != DS_SLOT_NONE; i = s->view[i].next) {
-        if (s->view[i].phase == DS_PHASE_DECODE && s->view[i].since < oldest) oldest = s->view[i].since;
-      }
-      ds_maxgap_forget(&r->maxgap, oldest);
-    }
+  if (!s->track_gap) return DS_OK;
+  DS_TRY(ds_maxgap_push(&r->maxgap, r->v.iteration, c->dt_ns, &s->alloc));
+  if (r->maxgap.n < 4096) return DS_OK;
+  uint64_t oldest = r->v.iteration;
+  for (uint32_t i = r->v.running_head; i != DS_SLOT_NONE; i = s->view[i].next) {
+    if (s->view[i].phase == DS_PHASE_DECODE && s->view[i].since < oldest) oldest = s->view[i].since;
   }
+  ds_maxgap_forget(&r->maxgap, oldest);
+  return DS_OK;
+}
+
+static DS_ALWAYS_INLINE ds_status count_gaps(ds_sim *s, ds_replica *r) {
+  const ds_current *c = &r->cur;
+  if (DS_UNLIKELY(s->opt.gaps || s->itl.exact || s->track_gap)) DS_TRY(keep_gap(s, r));
+  if (r->v.n_decoding == 0 || c->emit_at_end) return DS_OK;
+  ds_gaps_count(&s->itl, c->dt_ns, r->v.n_decoding);
   if (r->second != NULL) r->second->tokens += r->v.n_decoding;
   return DS_OK;
+}
+
+/* Sums over a replica's iterations. */
+static DS_ALWAYS_INLINE void add_totals(ds_replica *r, int64_t dt_ns, int64_t prefill_tokens, uint32_t rows, uint32_t chunks) {
+  ds_replica_totals *t = &r->totals;
+  t->busy_ns += dt_ns;
+  t->prefill_tokens += (uint64_t)prefill_tokens;
+  t->decode_tokens += rows;
+  t->decode_iterations += prefill_tokens == 0;
+  ds_wide_add_wide(&t->batch_ns, ds_wide_mul((uint64_t)dt_ns, rows + chunks));
+  int64_t used = r->kv.total_blocks - r->kv.free_blocks;
+  ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)dt_ns, (uint64_t)used));
+  if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
+}
+
+static DS_ALWAYS_INLINE void count_iteration(const ds_sim *s, ds_replica *r) {
+  r->v.iteration++;
+  if (++r->phase == s->block_tokens) r->phase = 0;
 }
 
 /* Everything that an iteration's duration is put to. */
 static DS_ALWAYS_INLINE ds_status settle(ds_sim *s, ds_replica *r) {
   const ds_current *c = &r->cur;
-  ds_replica_totals *t = &r->totals;
-  if (r->v.now_ns >= r->second_end_ns) DS_TRY(ds_count_second(s, r, r->v.now_ns));
+  if (DS_UNLIKELY(r->v.now_ns >= r->second_end_ns)) DS_TRY(ds_count_second(s, r, r->v.now_ns));
   DS_TRY(count_gaps(s, r));
   charge_ledger(r);
-  t->busy_ns += c->dt_ns;
-  t->prefill_tokens += (uint64_t)c->prefill_tokens;
-  t->decode_tokens += c->rows;
-  t->decode_iterations += c->prefill_tokens == 0;
-  ds_wide_add_wide(&t->batch_ns, ds_wide_mul((uint64_t)c->dt_ns, c->rows + c->chunks));
-  int64_t used = r->kv.total_blocks - r->kv.free_blocks;
-  ds_wide_add_wide(&t->kv_block_ns, ds_wide_mul((uint64_t)c->dt_ns, (uint64_t)used));
-  if (used > t->kv_peak_blocks) t->kv_peak_blocks = used;
+  add_totals(r, c->dt_ns, c->prefill_tokens, c->rows, c->chunks);
   r->ctx_sum += (int64_t)r->v.n_decoding + r->v.n_held;
   if (DS_UNLIKELY(s->reach > 0)) ds_near_step(s, &r->near, r->v.iteration, r->v.n_decoding + (s->overlap ? 0 : r->v.n_held));
-  r->v.iteration++;
-  if (++r->phase == s->block_tokens) r->phase = 0;
-  return DS_OK;
+  count_iteration(s, r);
+  return DS_UNLIKELY(s->overlap) ? ds_overlap_drop(s, r) : DS_OK;
+}
+
+/* The same with prompts in progress. */
+static ds_status settle_prompts(ds_sim *s, ds_replica *r) {
+  int64_t before[DS_LEDGER_N];
+  for (int p = 0; p < DS_LEDGER_N; p++) before[p] = r->ledger[p];
+  DS_TRY(settle(s, r));
+  return end_grants(s, r, before);
 }
 
 ds_status ds_iteration_end(ds_sim *s, ds_replica *r) {
   r->v.now_ns = r->end_ns;
   r->in_flight = false;
   r->plan_due = true;
-  if (!r->finish_due) {
-    int64_t before[DS_LEDGER_N];
-    bool prompts = r->cur.n_grants > 0 || r->v.n_prefilling > 0;
-    if (prompts) memcpy(before, r->ledger, sizeof before);
-    DS_TRY(settle(s, r));
-    if (DS_UNLIKELY(s->overlap)) DS_TRY(ds_overlap_drop(s, r));
-    if (prompts) DS_TRY(end_grants(s, r, before));
-  }
-  r->finish_due = false;
-  DS_TRY(end_finished(s, r));
+  if (r->finish_due) r->finish_due = false;
+  else if (r->cur.n_grants > 0 || r->v.n_prefilling > 0) DS_TRY(settle_prompts(s, r));
+  else DS_TRY(settle(s, r));
+  if (ds_wheel_done(&r->finish, s->link, r->v.iteration) != DS_WHEEL_NONE) DS_TRY(end_finished(s, r));
 #ifdef DS_CHECKING
   ds_cache_check(s, r);
 #endif
   return r->v.n_running == 0 ? end_batch(s, r) : DS_OK;
+}
+
+/* The usual iteration: everybody decodes, nobody is granted anything, nobody sees anything before its end and nothing
+ * special is kept of it. What ds_iteration_begin and ds_iteration_end do then, with nothing to be remembered between. */
+ds_status ds_iteration_plain(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did) {
+  ds_current *c = &r->cur;
+  const uint32_t rows = r->v.n_decoding;
+  const int64_t need = r->need[r->phase];
+  *did = false;
+  if (r->v.n_prefilling > 0 || r->v.n_held > 0 || rows == 0 || s->itl.exact || r->swap_blocks > 0 || need > r->kv.free_blocks) {
+    return DS_OK;
+  }
+  const ds_decode_price *d = price_of(s, c, rows);
+  if (DS_UNLIKELY(d->general)) return DS_OK;
+  const int64_t dt_ns = price_ahead(c, d, rows, (double)r->ctx_sum), end_ns = r->v.now_ns + dt_ns;
+  if (end_ns > until_ns) return DS_OK;
+  *did = true;
+  ds_kv_take(&r->kv, need);
+  c->start_ns = r->v.now_ns; /* plans that are made ahead ask for it */
+  r->v.now_ns = r->end_ns = end_ns;
+  r->plan_due = true;
+  if (DS_UNLIKELY(end_ns >= r->second_end_ns)) DS_TRY(ds_count_second(s, r, end_ns));
+  ds_gaps_count(&s->itl, dt_ns, rows);
+  if (r->second != NULL) r->second->tokens += rows;
+  ds_ledger_rows(r->ledger, c->fixed_ns, c->attention_part, dt_ns, 1);
+  add_totals(r, dt_ns, 0, rows, 0);
+  r->work.decode_seqs += rows;
+  ds_wide_add(&r->work_ctx, (uint64_t)r->ctx_sum);
+  r->ctx_sum += rows;
+  count_iteration(s, r);
+  if (ds_wheel_done(&r->finish, s->link, r->v.iteration) == DS_WHEEL_NONE) return DS_OK;
+  c->hold_finished = c->emit_at_end = false;
+  return end_finished(s, r);
 }

@@ -38,10 +38,12 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   uint64_t most = l->most;
   const double step = (double)rows;
   double ctx = (double)l->ctx;
-  int64_t t = l->now_ns, dt = 0, free_blocks = l->free_blocks, used = r->kv.total_blocks - free_blocks;
+  int64_t t = l->now_ns, dt = 0, free_blocks = l->free_blocks;
   int64_t t_stop = l->horizon_ns < r->second_end_ns ? l->horizon_ns : r->second_end_ns, d_stop = 0;
   uint32_t phase = l->phase, bucket = 0;
-  uint64_t n = 0, sq = 0, kv = 0, bucket_from = 0, second_from = 0;
+  uint64_t n = 0, sq = 0, free_ns = 0, bucket_from = 0, second_from = 0;
+  const ds_decode_price constant = {.base_s = price->base_s, .layers = price->layers, .mem_per_ctx_s = price->mem_per_ctx_s,
+                                    .mem_fixed_s = price->mem_fixed_s, .work_s = price->work_s}; /* in registers */
   ds_near near = r->near;
   uint64_t near_sum = 0;
   const bool bounded = general && s->reach > 0;
@@ -52,8 +54,8 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
       l->stop_kv = true;
       break;
     }
-    int64_t d = general ? ds_decode_general_ns(price, ctx, (double)near.sum) : ds_ns_of_s(ds_decode_with_s(price, ctx, p));
-    if (d >= d_stop) {
+    int64_t d = general ? ds_decode_general_ns(price, ctx, (double)near.sum) : ds_ns_of_s(ds_decode_with_s(&constant, ctx, p));
+    if (DS_UNLIKELY(d >= d_stop)) {
       if (d >= SHORT_NS) {
         l->stop_long = true;
         break;
@@ -70,8 +72,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
     }
     dt = d;
     free_blocks -= take;
-    used += take;
-    kv += (uint64_t)used * (uint64_t)d;
+    free_ns += (uint64_t)free_blocks * (uint64_t)d;
     sq += (uint64_t)d * (uint64_t)d;
     t += d;
     ctx += step;
@@ -103,7 +104,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
   l->phase = phase;
   l->n = n;
   l->sum_sq = sq;
-  l->kv_block_ns = kv;
+  l->kv_block_ns = (uint64_t)r->kv.total_blocks * l->sum_ns - free_ns; /* right even where a product wraps around */
   l->longest_ns = dt;
   l->near_sum = near_sum;
   if (bounded) r->near = near;
@@ -124,12 +125,7 @@ static ds_status run_fast(ds_sim *s, ds_replica *r, lease *l, const ds_decode_pr
 /* The same sums that ds_iteration_end makes, for n iterations at once. */
 static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decode_price *price, uint32_t rows) {
   ds_replica_totals *t = &r->totals;
-  int64_t rest = (int64_t)l->sum_ns;
-  for (int p = 0; p < DS_PART_N; p++) {
-    r->ledger[p] += price->fixed_ns[p] * (int64_t)l->n;
-    rest -= price->fixed_ns[p] * (int64_t)l->n;
-  }
-  r->ledger[price->attention_part] += rest;
+  ds_ledger_rows(r->ledger, price->fixed_ns, price->attention_part, (int64_t)l->sum_ns, (int64_t)l->n);
   if (l->emitting > 0) {
     s->itl.count += l->n * l->emitting;
     ds_wide_add_wide(&s->itl.sum, ds_wide_mul(l->sum_ns, l->emitting));

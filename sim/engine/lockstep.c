@@ -25,6 +25,7 @@ static void wait_for_slowest(ds_sim *s, size_t first) {
     if (c->rows > 0) {
       c->alone_ns += c->wait_ns;
       c->fixed_ns[DS_PART_COMM] += c->wait_ns;
+      c->price = NULL;
     }
     r->end_ns = end_ns;
   }

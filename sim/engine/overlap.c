@@ -19,6 +19,7 @@ void ds_overlap_begin(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   if (c->rows > 0) {
     if (hidden > c->fixed_ns[DS_PART_HOST]) hidden = c->fixed_ns[DS_PART_HOST];
     c->fixed_ns[DS_PART_HOST] -= hidden;
+    c->price = NULL;
     c->alone_ns -= hidden;
   }
   if (hidden < 0) return;

@@ -176,14 +176,19 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
   }
   for (;;) {
     DS_TRY(ask_policy(s, r));
-    bool lease = plan->hold && !s->opt.no_lease && r->v.n_decoding > 0 && plan->decode_all && plan->n_grants == 0 &&
-                 plan->n_preempt == 0;
-    if (DS_UNLIKELY(s->late) && next_inbox_ns(r) <= r->v.now_ns) lease = false; /* somebody is here whom the next plan sees */
-    if (lease) {
+    const bool same = plan->hold && plan->decode_all && plan->n_grants == 0 && plan->n_preempt == 0;
+    /* A plan that was made ahead and has not seen who is here holds for one iteration only. */
+    const bool holds = DS_LIKELY(!s->late) || next_inbox_ns(r) > r->v.now_ns;
+    if (same && holds && !s->opt.no_lease && r->v.n_decoding > 0) {
       int64_t horizon = next_inbox_ns(r);
       if (horizon > until_ns) horizon = until_ns;
       if (horizon > s->lease_until_ns) horizon = s->lease_until_ns;
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
+    }
+    if (same && s->plain && !plan->hold_finished && !plan->emit_at_end) {
+      bool did;
+      DS_TRY(ds_iteration_plain(s, r, until_ns, &did));
+      if (did) return DS_OK;
     }
     DS_TRY(ds_iteration_begin(s, r, plan));
     if (r->in_flight) { /* if nobody can see anything before its end, end it at once */

@@ -61,6 +61,7 @@ typedef struct ds_inbox_entry {
   uint32_t slot;
 } ds_inbox_entry;
 
+enum { DS_AHEAD = 4 };
 typedef struct ds_current { /* the iteration in flight */
   int64_t start_ns, dt_ns;
   int64_t alone_ns;           /* what its decode rows alone would take; dt_ns less swap_ns when nothing is prefilled */
@@ -68,8 +69,12 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t rows;              /* decode rows priced: decoding, held, resumed */
   int64_t fixed_ns[DS_PART_N]; /* of those rows: the part that context does not change, by cause */
   ds_part attention_part;     /* and the cause of the rest */
-  int64_t ahead_rows, ahead_ns; /* the price of rows at a context, worked out ahead */
+  const ds_decode_price *price; /* where both are from, while they are as there; NULL: another price */
+  int64_t price_rows;
+  int64_t ahead_ns[DS_AHEAD];   /* the last ahead_left of them: prices of ahead_rows at ahead_ctx, a token a row on, ... */
+  int64_t ahead_rows;
   double ahead_ctx;
+  uint32_t ahead_left;
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
@@ -165,6 +170,7 @@ struct ds_sim {
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
   bool speculative;
+  bool plain;            /* iterations may end as soon as they begin, and nothing special is kept of each */
   bool overlap;          /* the next iteration is planned while one runs */
   int64_t host_step_ns, host_request_ns; /* what that hides, per iteration and per row */
   ds_replica *replica;
@@ -228,6 +234,7 @@ int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r); /* time of its
 /* iteration.c: begin and end of one iteration */
 ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
 ds_status ds_iteration_end(ds_sim *s, ds_replica *r);
+ds_status ds_iteration_plain(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did); /* both at once, where ds_sim.plain */
 /* lease.c: as many decode iterations as nothing changes. Requests that arrive from horizon_ns on end it; what happens
  * after until_ns must not be seen yet. */
 ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns);
@@ -289,6 +296,18 @@ ds_status ds_closed_finished(ds_sim *s, uint64_t index, int64_t finish_ns);
 ds_status ds_closed_run(ds_sim *s);
 /* log.c: --steps */
 ds_status ds_log_step(ds_sim *s, const ds_replica *r, const ds_plan *plan);
+
+/* Put the time of n decode iterations to its causes: the constant part n times, the rest to attention. Each entry is
+ * written once and as a whole: a wide load of what two stores wrote waits for both. */
+static DS_ALWAYS_INLINE void ds_ledger_rows(int64_t ledger[DS_LEDGER_N], const int64_t fixed_ns[DS_PART_N], ds_part attention,
+                                            int64_t total_ns, int64_t n) {
+  int64_t rest = total_ns - n * (fixed_ns[DS_PART_MEMORY] + fixed_ns[DS_PART_COMPUTE] + fixed_ns[DS_PART_COMM] + fixed_ns[DS_PART_HOST]);
+  int64_t computes = attention == DS_PART_COMPUTE ? rest : 0, sends = attention == DS_PART_COMM ? rest : 0;
+  ledger[DS_PART_MEMORY] += n * fixed_ns[DS_PART_MEMORY] + (rest - computes - sends);
+  ledger[DS_PART_COMPUTE] += n * fixed_ns[DS_PART_COMPUTE] + computes;
+  ledger[DS_PART_COMM] += n * fixed_ns[DS_PART_COMM] + sends;
+  ledger[DS_PART_HOST] += n * fixed_ns[DS_PART_HOST];
+}
 
 /* Clock of time spent with the queue's head blocked on KV. */
 static inline int64_t ds_kv_wait_at(const ds_replica *r, int64_t t_ns) {

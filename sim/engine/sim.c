@@ -131,6 +131,8 @@ static ds_status init(ds_sim *s, ds_error *err) {
   s->lease_until_ns = DS_TIME_NEVER;
   s->ranked = s->sched->rank != NULL && (s->sched->ranked == NULL || s->sched->ranked(pool->scheduler_config.bytes));
   bind_swap(s);
+  s->plain = s->opt.no_lease && !s->opt.steps && !s->opt.gaps && !s->track_gap && !s->opt.closed_loop && s->group == 1 &&
+             !s->overlap && !s->speculative && s->reach == 0;
   for (size_t i = 0; i < s->n_replicas; i++) DS_TRY(init_replica(s, i, err));
   ds_route_init(s);
   if (s->route->state_bytes > 0) {

@@ -67,9 +67,9 @@ void ds_spec_price(ds_sim *s, ds_replica *r, ds_shape *shape) {
   c->dt_ns = c->alone_ns = m.total_ns;
   for (int p = 0; p < DS_PART_N; p++) c->fixed_ns[p] = m.part_ns[p];
   c->attention_part = DS_PART_MEMORY;
+  c->price = NULL;
   r->work.decode_seqs += shape->decode_seqs;
   r->work.draft_tokens += shape->draft_tokens;
-  if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)shape->decode_near);
   ds_wide_add(&r->work_ctx, (uint64_t)shape->decode_ctx);
   if (s->reach > 0) ds_wide_add(&r->work_near, (uint64_t)shape->decode_near);
 }

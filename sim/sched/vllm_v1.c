@@ -223,10 +223,13 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
   uint32_t slot = v->queue_head;
   for (; slot != DS_SLOT_NONE && b->tokens > 0 && running < c->max_num_seqs; slot = v->req[slot].next) {
     int64_t known = ds_view_known(v, slot);
-    uint32_t held = 0; /* of the hit: in blocks that others hold */
-    int64_t hit = 0;
-    if (v->prefix_cache) hit = v->cached_hit(v->engine, slot, out, v->free_blocks - b->blocks - hits, &held);
-    int64_t shared = held / v->block_tokens;
+    int64_t hit = 0, hit_blocks = 0, shared = 0; /* shared: of the hit, blocks that others hold */
+    if (v->prefix_cache) {
+      uint32_t held = 0;
+      hit = v->cached_hit(v->engine, slot, out, v->free_blocks - b->blocks - hits, &held);
+      hit_blocks = hit / v->block_tokens;
+      shared = held / v->block_tokens;
+    }
     int64_t n = known - hit;
     if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
     if (!c->enable_chunked_prefill && n > b->tokens) {
@@ -245,20 +248,15 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
     out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n, .cached_tokens = (uint32_t)hit};
     b->tokens -= n;
     b->blocks -= need;
-    hits += hit / v->block_tokens - shared;
+    hits += hit_blocks - shared;
     running++;
   }
   if (slot != DS_SLOT_NONE) out->blocked = running >= c->max_num_seqs ? DS_BLOCKED_SEQS : DS_BLOCKED_OTHER;
 }
 
-static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
+static DS_APART ds_status plan_in_full(const ds_sched_view *v, ds_plan *out) {
   const config *c = v->config;
   budget b = {c->max_num_batched_tokens, v->free_blocks};
-  (void)state;
-  if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= b.tokens && v->decode_blocks <= b.blocks) {
-    out->decode_all = out->hold = out->hold_past_finish = true; /* by far the usual case */
-    return DS_OK;
-  }
   if (!serve_all(c, v, out, &b)) {
     if (ranked(c)) serve_by_priority(c, v, out, &b);
     else if (!shrink(v, out, &b)) serve_in_order(c, v, out, &b);
@@ -271,6 +269,16 @@ static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
   /* Whatever blocks the queue (KV, seats, budget) goes on blocking it while the batch only decodes. */
   out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0;
   return DS_OK;
+}
+
+static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
+  const config *c = v->config;
+  (void)state;
+  if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= c->max_num_batched_tokens && v->decode_blocks <= v->free_blocks) {
+    out->decode_all = out->hold = out->hold_past_finish = true; /* by far the usual case */
+    return DS_OK;
+  }
+  return plan_in_full(v, out);
 }
 
 static bool overlaps(const void *cfg) { return ((const config *)cfg)->async_scheduling; }
