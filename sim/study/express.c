@@ -231,6 +231,13 @@ static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, cons
       if (gpus % t == 0 && bytes / (double)t <= 0.7 * hw->hw.memory_bytes) s->tp = t;
   }
   bool dense = strcmp(ds_model_class(&model->model), "dense") == 0;
+  /* TensorRT-LLM's tables of 2025 give devices as tensor parallelism and say beside them that attention is data parallel.
+   * Without a word on experts these are split by width, as that engine does unless told otherwise. */
+  if (!dense && s->dp == 1 && strstr(m->text[DS_RUN_NOTES], "enable attention-DP") != NULL) {
+    *blanks |= DS_BLANK_PARALLEL;
+    s->dp = s->tp;
+    s->tp = 1;
+  }
   if (dense) s->dp = s->ep = 1;
   int64_t devices = s->tp * s->pp * s->dp;
   if (devices > gpus) s->dp = 1, devices = s->tp * s->pp;
