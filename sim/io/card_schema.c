@@ -119,18 +119,18 @@ static const ds_card_field model_fields[] = {
 #define MOE(name, index, what)      MOE_AT("efficiencies." name, moe[index], what)
 /* What one library's kernels reach, where it is not what all of them do. */
 #define LIBRARY(name, index)                                                                             \
-  GEMM_AT("libraries." name ".gemm_bf16", library[index].gemm[DS_GEMM_BF16], name "'s 16-bit products"),       \
-      GEMM_AT("libraries." name ".gemm_fp8", library[index].gemm[DS_GEMM_FP8], name "'s 8-bit products"),      \
-      GEMM_AT("libraries." name ".gemm_nvfp4", library[index].gemm[DS_GEMM_NVFP4], name "'s 4-bit products"),  \
-      DECODE_AT("libraries." name ".attn_decode_kv16", library[index].decode_kv16, name "'s decode attention, 16-bit KV"), \
-      DECODE_AT("libraries." name ".attn_decode_kv8", library[index].decode_kv8, name "'s decode attention, 8-bit KV"),    \
-      PREFILL_AT("libraries." name ".attn_prefill_16", library[index].prefill_16, name "'s prefill attention, 16 bit"),    \
-      PREFILL_AT("libraries." name ".attn_prefill_8", library[index].prefill_8, name "'s prefill attention, 8 bit"),       \
-      MOE_AT("libraries." name ".moe_bf16", library[index].moe[DS_MOE_BF16], name "'s 16-bit experts"),        \
-      MOE_AT("libraries." name ".moe_fp8", library[index].moe[DS_MOE_FP8], name "'s 8-bit experts"),           \
-      MOE_AT("libraries." name ".moe_nvfp4", library[index].moe[DS_MOE_NVFP4], name "'s 4-bit experts"),       \
-      MOE_AT("libraries." name ".moe_mxfp4_a16", library[index].moe[DS_MOE_MXFP4], name "'s MXFP4 experts, 16-bit products"), \
-      MOE_AT("libraries." name ".moe_mxfp4_a8", library[index].moe[DS_MOE_MXFP4_A8], name "'s MXFP4 experts, 8-bit products")
+  GEMM_AT("libraries." name ".gemm_bf16", library[index].gemm[DS_GEMM_BF16], "its 16-bit products"),       \
+      GEMM_AT("libraries." name ".gemm_fp8", library[index].gemm[DS_GEMM_FP8], "its 8-bit products"),      \
+      GEMM_AT("libraries." name ".gemm_nvfp4", library[index].gemm[DS_GEMM_NVFP4], "its 4-bit products"),  \
+      DECODE_AT("libraries." name ".attn_decode_kv16", library[index].decode_kv16, "its decode attention, 16-bit KV"), \
+      DECODE_AT("libraries." name ".attn_decode_kv8", library[index].decode_kv8, "its decode attention, 8-bit KV"),    \
+      PREFILL_AT("libraries." name ".attn_prefill_16", library[index].prefill_16, "its prefill attention, 16 bit"),    \
+      PREFILL_AT("libraries." name ".attn_prefill_8", library[index].prefill_8, "its prefill attention, 8 bit"),       \
+      MOE_AT("libraries." name ".moe_bf16", library[index].moe[DS_MOE_BF16], "its 16-bit experts"),        \
+      MOE_AT("libraries." name ".moe_fp8", library[index].moe[DS_MOE_FP8], "its 8-bit experts"),           \
+      MOE_AT("libraries." name ".moe_nvfp4", library[index].moe[DS_MOE_NVFP4], "its 4-bit experts"),       \
+      MOE_AT("libraries." name ".moe_mxfp4_a16", library[index].moe[DS_MOE_MXFP4], "its MXFP4 experts, 16-bit products"), \
+      MOE_AT("libraries." name ".moe_mxfp4_a8", library[index].moe[DS_MOE_MXFP4_A8], "its MXFP4 experts, 8-bit products")
 
 #define LATENT(name, member, what)                                                                 \
   SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),                \
