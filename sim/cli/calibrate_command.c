@@ -123,28 +123,63 @@ static void shown(char *out, size_t cap, const ds_card_field *f, double v) {
   else snprintf(out, cap, "%.4g", v);
 }
 
-static void report(ds_outfile *out, const ds_calibration *c) {
-  ds_out_printf(out, "%s%s%s: %zu runs, %zu figures\n", c->hw.name, c->engine_path[0] != '\0' ? " with " : "",
-                c->engine_path[0] != '\0' ? c->engine.name : "", c->n_runs, c->fit.n_points);
-  ds_out_text(out, "\n  value                              before        fitted          95 % interval            figures\n");
+static const char *short_path(const ds_card_field *f) {
+  return strncmp(f->path, "efficiencies.", 13) == 0 ? f->path + 13 : strncmp(f->path, "libraries.", 10) == 0 ? f->path + 10 : f->path;
+}
+
+static void value_line(ds_outfile *out, const ds_calibration *c, size_t k) {
+  const ds_fit_param *p = &c->fit.param[k];
+  const ds_card_field *f = c->param[k].field;
+  char start[32], value[32], from[32], to[32], range[72];
+  shown(start, sizeof start, f, p->start);
+  shown(value, sizeof value, f, p->value);
+  shown(from, sizeof from, f, p->from);
+  shown(to, sizeof to, f, p->to);
+  snprintf(range, sizeof range, "%s to %s", from, to);
+  if (p->state == DS_FIT_FITTED) ds_out_printf(out, "  %-25s %9s %9s  %-21s %6zu\n", short_path(f), start, value, range, p->points);
+  else if (p->state == DS_FIT_TANGLED) ds_out_printf(out, "  %-25s %9s %9s  %-21s %6zu\n", short_path(f), start, "kept", "not told apart", p->points);
+}
+
+/* Values that nothing depends on, or next to nothing: by name where they were asked for or move anything at all. */
+static void refused(ds_outfile *out, const ds_calibration *c) {
+  size_t others = 0;
   for (size_t k = 0; k < c->fit.n_params; k++) {
     const ds_fit_param *p = &c->fit.param[k];
-    const ds_card_field *f = c->param[k].field;
-    char start[32], value[32], from[32], to[32];
-    const char *path = strncmp(f->path, "efficiencies.", 13) == 0 ? f->path + 13 : f->path;
-    shown(start, sizeof start, f, p->start);
-    shown(value, sizeof value, f, p->value);
-    shown(from, sizeof from, f, p->from);
-    shown(to, sizeof to, f, p->to);
-    if (p->state == DS_FIT_FITTED)
-      ds_out_printf(out, "  %-32s %12s %12s   [%s, %s]  %zu\n", path, start, value, from, to, p->points);
-    else if (p->state == DS_FIT_TANGLED)
-      ds_out_printf(out, "  %-32s %12s %12s   not identified: its effect is not told from others'  %zu\n", path, start, "kept", p->points);
-    else
-      ds_out_printf(out, "  %-32s %12s %12s   refused: moves %zu figures, needs %d\n", path, start, "kept", p->points, DS_FIT_POINTS_NEEDED);
+    if (c->param[k].field == NULL || p->state != DS_FIT_NO_EFFECT) continue;
+    if (c->only == NULL && p->points == 0) others++;
+    else ds_out_printf(out, "  %-25s %9.4g %9s  refused: moves %zu figures, needs %d\n", short_path(c->param[k].field), p->start, "kept", p->points, DS_FIT_POINTS_NEEDED);
   }
-  ds_out_printf(out, "\nmedian error %.1f %% before, %.1f %% after; %zu simulations of the rows\n", 100 * c->fit.before, 100 * c->fit.after,
-                c->fit.evaluations);
+  if (others > 0) ds_out_printf(out, "  %zu other values of the card are kept: no figure depends on them\n", others);
+}
+
+static void offsets(ds_outfile *out, const ds_calibration *c) {
+  bool any = false;
+  for (size_t k = 0; k < c->fit.n_params; k++) {
+    const ds_fit_param *p = &c->fit.param[k];
+    if (c->param[k].field != NULL) continue;
+    if (!any) ds_out_text(out, "\nWhat is left of whole sources and engines (not in the card)\n");
+    any = true;
+    ds_out_printf(out, "  %-44.44s %+4.0f %% of the time  [%+.0f, %+.0f]\n", c->group[c->param[k].group].name, 100 * (p->value - 1),
+                  100 * (p->from - 1), 100 * (p->to - 1));
+  }
+}
+
+static void report(ds_outfile *out, const ds_calibration *c) {
+  ds_out_printf(out, "%s%s%s: %zu of %zu rows, %zu figures\n", c->hw.name, c->engine_path[0] != '\0' ? " with " : "",
+                c->engine_path[0] != '\0' ? c->engine.name : "", c->n_runs, c->n_offered, c->fit.n_points);
+  if (c->n_guessed > 0) ds_out_printf(out, "%zu more rows are of engines whose cards are guesses: with --engine they are used\n", c->n_guessed);
+  ds_out_text(out, "\n  value                        before    fitted  95 % interval         figures\n");
+  for (size_t k = 0; k < c->fit.n_params; k++)
+    if (c->param[k].field != NULL) value_line(out, c, k);
+  refused(out, c);
+  offsets(out, c);
+  ds_out_printf(out, "\nMedian error of these rows: %.1f %% before, %.1f %% after (%d rounds of simulation)\n", 100 * c->fit.before,
+                100 * c->fit.after, c->rounds);
+  if (c->judged.figures == 0) return;
+  ds_out_printf(out, "Of %zu rows kept aside, %zu figures: %.1f %% before, %.1f %% after\n", c->judged.rows, c->judged.figures,
+                100 * c->judged.before, 100 * c->judged.after);
+  if (c->judged.after > c->judged.before)
+    ds_out_text(out, "The fit does worse than the card on what it has not seen: keep the card, or fit less\n(--fit), or rows that are more alike.\n");
 }
 
 static bool put(const char *path, const char *text, ds_diag *d) {
@@ -193,7 +228,7 @@ static bool plan(ds_calibration *c, const ds_data_dirs *dirs, ds_diag *d) {
   c->fit.noise = c->noise;
   if (!ds_calibration_plan(c, dirs, best, d)) return false;
   for (int i = 0; i < DS_PLAN_RUNS && best[i].command[0] != '\0'; i++)
-    if (printf("%s  # about %.2g s a batch\n", best[i].command, best[i].seconds) < 0) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
+    if (printf("# about %.2g s a batch\n%s\n", best[i].seconds, best[i].command) < 0) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
   return fflush(stdout) == 0 || ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "cannot write to standard output");
 }
 
@@ -208,6 +243,8 @@ static bool calibrate(const calibrate_args *a, const ds_data_dirs *dirs, ds_diag
   c->noise = a->noise > 0 ? a->noise : 0.05;
   c->jobs = a->jobs > 0 ? a->jobs : n > 0 ? (int)n : 1;
   c->most_requests = 800;
+  c->most_per_cell = 24;
+  c->progress = isatty(STDERR_FILENO) == 1;
   bool good = open_card(DS_CARD_HARDWARE, a->hardware, dirs, c, &hardware, d) &&
               (a->engine == NULL || open_card(DS_CARD_ENGINE, a->engine, dirs, c, &engine, d));
   if (good && a->plan) {
@@ -216,7 +253,7 @@ static bool calibrate(const calibrate_args *a, const ds_data_dirs *dirs, ds_diag
     name_parts(&runs, &hardware, c, cards);
     good = ds_calibration_rows(c, &runs, cards, dirs, d);
     if (good) ds_calibration_params(c);
-    good = good && ds_calibration_run(c, d) && write_card(a, &runs, c, d) && print(c, d);
+    good = good && ds_calibration_run(c, d) && ds_calibration_judge(c, &runs, cards, dirs, d) && write_card(a, &runs, c, d) && print(c, d);
   } else {
     good = false;
   }

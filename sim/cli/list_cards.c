@@ -303,8 +303,10 @@ void ds_list_schema(ds_outfile *out, ds_card_kind kind) {
     const ds_card_field *f = &s->fields[i];
     char help[128];
     snprintf(help, sizeof help, "%s%s", f->help, f->required ? " (required)" : "");
+    /* A long name pushes its own text to the right. */
+    size_t name = strlen(f->path) > 32 ? strlen(f->path) : 32;
     ds_out_printf(out, "%-32s %-6s ", f->path, type_of(f));
-    ds_list_wrap(out, help, 40, 40);
+    ds_list_wrap(out, help, name + 8, 40);
   }
 }
 

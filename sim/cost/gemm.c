@@ -8,7 +8,11 @@
  * how a part with many units starves on small products; kh is the price of starting the K loop. The
  * form was chosen against eleven others on the kernel tables of ai-dynamo/aiconfigurator
  * @095f58a51c; explicit wave quantisation (ceil of waves) did not help there, because libraries
- * choose tiles and split K. */
+ * choose tiles and split K.
+ *
+ * The timings of narrow products with scales of their own have the kernel that finds these and narrows the activations
+ * in them: its passes are the last term, its launch is in t0. Where scales are fixed the kernel before the product
+ * writes narrow values, and a product starts as fast as one of 16 bit. */
 #include "cost/operators.h"
 
 #define TILE    128.0
@@ -32,7 +36,14 @@ ds_gemm ds_gemm_bind(const ds_hw *hw, ds_format weights, bool ideal) {
   g.wh = e->wh;
   g.kh = e->kh;
   g.quantise = a.quantise;
+  if (a.group == DS_GEMM_FP8 && !a.quantise) ds_gemm_fuse(&g, hw);
   return g;
+}
+
+void ds_gemm_fuse(ds_gemm *g, const ds_hw *hw) {
+  const ds_eff_gemm *plain = &hw->gemm[DS_GEMM_BF16];
+  g->quantise = false;
+  if (plain->em > 0 && plain->t0_s < g->t0_s) g->t0_s = plain->t0_s;
 }
 
 ds_kernel_time ds_gemm_time(const ds_gemm *g, double m, double n, double k) {

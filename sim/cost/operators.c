@@ -83,6 +83,29 @@ static void scale(double *x, double by, double most) {
   if (*x > most) *x = most;
 }
 
+static bool same(const char *a, const char *b) {
+  while (*a != '\0' && *a == *b) a++, b++;
+  return *a == *b;
+}
+
+/* The kernels of the engine's own library, where the card has them. */
+static void own_library(ds_hw *hw, const ds_engine_card *e) {
+  static const char *const family[] = {"vllm", "sglang", "trtllm", "tuned"}; /* the last: TensorRT-LLM, too */
+  static const ds_library of[] = {DS_LIBRARY_VLLM, DS_LIBRARY_SGLANG, DS_LIBRARY_TRTLLM, DS_LIBRARY_TRTLLM};
+  for (int f = 0; f < 4; f++) {
+    if (!same(e->family, family[f])) continue;
+    const ds_eff_library *l = &hw->library[of[f]];
+    for (int i = 0; i < DS_GEMM_GROUPS; i++)
+      if (l->gemm[i].em > 0) hw->gemm[i] = l->gemm[i];
+    for (int i = 0; i < DS_MOE_GROUPS; i++)
+      if (l->moe[i].em > 0) hw->moe[i] = l->moe[i];
+    if (l->decode_kv16.em > 0) hw->decode_kv16 = l->decode_kv16;
+    if (l->decode_kv8.em > 0) hw->decode_kv8 = l->decode_kv8;
+    if (l->prefill_16.em > 0) hw->prefill_16 = l->prefill_16;
+    if (l->prefill_8.em > 0) hw->prefill_8 = l->prefill_8;
+  }
+}
+
 /* An engine's own kernels: factors on what the part's card says of everybody's. No share becomes more than all. */
 static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
   double memory = e->kernel_memory > 0 ? e->kernel_memory : 1, compute = e->kernel_compute > 0 ? e->kernel_compute : 1;
@@ -119,6 +142,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   const ds_engine_card *e = &run->pool.engine;
   ds_hw *hw = &capped.pool.hw;
   cap_power(hw, run->pool.power_cap_w);
+  if (!ideal) own_library(hw, e);
   if (!ideal) own_kernels(hw, e);
   double tp = (double)run->pool.tensor_parallel, kv_heads = (double)m->kv_heads / tp;
   int64_t ranks = run->pool.tensor_parallel * run->pool.data_parallel;
@@ -157,13 +181,15 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   }
   out->element =
       (ds_elementwise){e->small_kernel_s, 1.0 / (hw->memory_bytes_per_s * hw->elementwise_em)};
+  out->sample_bytes = (double)m->vocab * e->sampler_bytes;
   out->per_iteration_s = e->per_iteration_s;
   out->per_request_s = e->per_request_s;
   out->capture_max = (double)e->capture_max;
   out->capture_step = e->capture_step > 0 ? (double)e->capture_step : 8;
   out->eager_s = e->launch_s * e->kernels_per_layer * out->layers;
   out->async_host = e->async_scheduling;
-  if (e->static_scales) out->body.quantise = false;
+  bool fused = e->fused_nvfp4 && ds_arith_of(hw, run->weights).group == DS_GEMM_NVFP4;
+  if (e->static_scales || fused) ds_gemm_fuse(&out->body, hw);
 }
 
 /* Where an operator's seconds go: its total to one of `ops`, its causes to `part_s`. */
@@ -287,6 +313,6 @@ void ds_head_cost(const ds_operators *o, double rows, ds_ops *ops, double part_s
   /* A chunk that completes no prompt still runs one row: engines compute logits and throw them
    * away. */
   add_gemm(&head, 1.0, ds_gemm_time(&o->head, rows > 1 ? rows : 1.0, o->vocab, o->hidden));
-  add_element(&head, 1.0, &o->element, rows * o->hidden * 4.0); /* gather and sample */
+  add_element(&head, 1.0, &o->element, rows * (o->hidden * 4.0 + o->sample_bytes)); /* gather and sample */
   add_reduce(&head, 1.0, &o->reduce_all, rows * o->vocab * 2.0);
 }

@@ -98,6 +98,7 @@ typedef struct ds_operators {
   ds_gemm router;
   ds_exchange exchange;
   ds_elementwise element;
+  double sample_bytes; /* of one row, on each device: logits are gathered before */
   double per_iteration_s, per_request_s;
   double capture_max, capture_step; /* of graphs; 0: no padding */
   double eager_s;                   /* to launch an iteration outside graphs */
@@ -112,6 +113,8 @@ typedef struct ds_operators {
 void ds_operators_bind(const ds_run *run, ds_operators *out);
 
 ds_gemm ds_gemm_bind(const ds_hw *hw, ds_format weights, bool ideal);
+/* Activations come narrow from the kernel before. */
+void ds_gemm_fuse(ds_gemm *g, const ds_hw *hw);
 ds_kernel_time ds_gemm_time(const ds_gemm *g, double m, double n, double k);
 
 void ds_attention_bind(const ds_hw *hw, bool eight_bit, bool ideal, ds_operators *o);

@@ -606,6 +606,7 @@ ds_status ds_iteration_plain(ds_sim *s, ds_replica *r, int64_t until_ns, bool *d
   if (end_ns > until_ns) return DS_OK;
   *did = true;
   ds_kv_take(&r->kv, need);
+  c->start_ns = r->v.now_ns; /* plans that are made ahead ask for it */
   r->v.now_ns = r->end_ns = end_ns;
   r->plan_due = true;
   if (DS_UNLIKELY(end_ns >= r->second_end_ns)) DS_TRY(new_second(s, r, dt_ns));

@@ -150,6 +150,7 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
   r->phase = l->phase;
   r->ctx_sum = l->ctx;
   r->v.now_ns = l->now_ns;
+  r->cur.start_ns = l->now_ns - l->longest_ns; /* of the last */
   if (s->track_gap && l->emitting > 0) DS_TRY(ds_maxgap_push(&r->maxgap, r->v.iteration - 1, l->longest_ns, &s->alloc));
   return DS_OK;
 }

@@ -198,9 +198,11 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
   for (;;) {
     DS_TRY(ask_policy(s, r));
     const bool same = plan->hold && plan->decode_all && plan->n_grants == 0 && plan->n_preempt == 0;
-    if (same && !s->opt.no_lease && r->v.n_decoding > 0) {
+    /* A plan that was made ahead and has not seen who is here holds for one iteration only. */
+    const bool holds = DS_LIKELY(!s->late) || next_inbox_ns(r) > r->v.now_ns;
+    if (same && holds && !s->opt.no_lease && r->v.n_decoding > 0) {
       /* What comes back from a tier comes to the front. */
-      bool behind = plan->hold_past_arrival && s->run.n_tiers == 0 && !s->opt.closed_loop && s->group <= 1;
+      bool behind = plan->hold_past_arrival && s->run.n_tiers == 0 && !s->late && !s->opt.closed_loop && s->group <= 1;
       int64_t horizon = behind ? until_ns : next_inbox_ns(r);
       if (horizon > until_ns) horizon = until_ns;
       if (horizon > s->lease_until_ns) horizon = s->lease_until_ns;
@@ -242,7 +244,9 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   int64_t t = ds_replica_next_ns(s, r);
   if (t >= until_ns) return DS_OK;
   r->v.now_ns = t;
-  DS_TRY(deliver(s, r, t));
+  /* Where the host works ahead, this plan was made when the iteration that has just ended began. */
+  bool late = s->late && r->v.n_running > 0;
+  DS_TRY(deliver(s, r, DS_UNLIKELY(late) ? r->cur.start_ns : t));
   *did = true;
   if (DS_UNLIKELY(r->deadline_ns <= t)) return ds_drop_due(s, r, t); /* the plan is the next event */
   return plan_now(s, r, until_ns);

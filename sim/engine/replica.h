@@ -198,6 +198,7 @@ struct ds_sim {
   bool ranked;           /* the queue is in the policy's order */
   int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
   double swap_block_s;
+  bool late;             /* a plan is made one iteration ahead: it does not see who arrives meanwhile */
   int64_t api_request_ns, api_token_ns;
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;

@@ -83,36 +83,55 @@ static const ds_card_field model_fields[] = {
 #define SHARE(path, member, help)      QTY(path, DS_DIM_NUMBER, member, 1e-4, 1, false, help)
 #define FACTOR(path, member, help)     QTY(path, DS_DIM_NUMBER, member, 0, 1e6, false, help)
 #define FIXED_TIME(path, member, help) QTY(path, DS_DIM_TIME, member, 0, 1, false, help)
-#define GEMM(name, index, what)                                                                    \
-  SHARE("efficiencies." name ".ec", gemm[index].ec, what ": share of peak arithmetic"),            \
-      SHARE("efficiencies." name ".em", gemm[index].em, what ": share of memory bandwidth"),       \
-      FIXED_TIME("efficiencies." name ".t0", gemm[index].t0_s, what ": fixed time of a kernel"),   \
-      QTY("efficiencies." name ".p", DS_DIM_NUMBER, gemm[index].p, 1, 100, false,                  \
+#define GEMM_AT(name, member, what)                                                                      \
+  SHARE(name ".ec", member.ec, what ": share of peak arithmetic"),            \
+      SHARE(name ".em", member.em, what ": share of memory bandwidth"),       \
+      FIXED_TIME(name ".t0", member.t0_s, what ": fixed time of a kernel"),   \
+      QTY(name ".p", DS_DIM_NUMBER, member.p, 1, 100, false,                  \
           what ": overlap exponent"),                                                              \
-      FACTOR("efficiencies." name ".wh", gemm[index].wh, what ": half-efficiency waves"),          \
-      FACTOR("efficiencies." name ".kh", gemm[index].kh, what ": half-efficiency depth")
-#define DECODE(name, member, what)                                                                 \
-  SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),                \
-      FIXED_TIME("efficiencies." name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
-      FIXED_TIME("efficiencies." name ".c", member.c_s, what ": time per sequence and unit"),      \
-      QTY("efficiencies." name ".p", DS_DIM_NUMBER, member.p, 1, 4, false,                         \
+      FACTOR(name ".wh", member.wh, what ": half-efficiency waves"),          \
+      FACTOR(name ".kh", member.kh, what ": half-efficiency depth")
+#define DECODE_AT(name, member, what)                                                                 \
+  SHARE(name ".em", member.em, what ": share of memory bandwidth"),                \
+      FIXED_TIME(name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
+      FIXED_TIME(name ".c", member.c_s, what ": time per sequence and unit"),      \
+      QTY(name ".p", DS_DIM_NUMBER, member.p, 1, 4, false,                         \
           what ": overlap exponent: 1, 2 or 4")
-#define PREFILL(name, member, what)                                                                \
-  SHARE("efficiencies." name ".ec", member.ec, what ": share of peak arithmetic"),                 \
-      SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),            \
-      FIXED_TIME("efficiencies." name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
-      FIXED_TIME("efficiencies." name ".ct", member.ct_s,                                          \
+#define PREFILL_AT(name, member, what)                                                                \
+  SHARE(name ".ec", member.ec, what ": share of peak arithmetic"),                 \
+      SHARE(name ".em", member.em, what ": share of memory bandwidth"),            \
+      FIXED_TIME(name ".t0", member.t0_s, what ": fixed time of a kernel"),        \
+      FIXED_TIME(name ".ct", member.ct_s,                                          \
                  what ": time per tile of 128 queries and unit")
 
-#define MOE(name, index, what)                                                                     \
-  SHARE("efficiencies." name ".ec", moe[index].ec, what ": share of peak arithmetic"),             \
-      SHARE("efficiencies." name ".em", moe[index].em, what ": share of memory bandwidth"),        \
-      FIXED_TIME("efficiencies." name ".t0", moe[index].t0_s, what ": fixed time"),                \
-      FACTOR("efficiencies." name ".mh", moe[index].mh, what ": half-efficiency rows per expert"), \
-      SHARE("efficiencies." name ".ea", moe[index].ea,                                             \
+#define MOE_AT(name, member, what)                                                                       \
+  SHARE(name ".ec", member.ec, what ": share of peak arithmetic"),             \
+      SHARE(name ".em", member.em, what ": share of memory bandwidth"),        \
+      FIXED_TIME(name ".t0", member.t0_s, what ": fixed time"),                \
+      FACTOR(name ".mh", member.mh, what ": half-efficiency rows per expert"), \
+      SHARE(name ".ea", member.ea,                                             \
             what ": share of memory bandwidth for activations"),                                   \
-      FACTOR("efficiencies." name ".skew", moe[index].skew,                                        \
+      FACTOR(name ".skew", member.skew,                                        \
              what ": excess of the busiest expert over the mean")
+#define GEMM(name, index, what)     GEMM_AT("efficiencies." name, gemm[index], what)
+#define DECODE(name, member, what)  DECODE_AT("efficiencies." name, member, what)
+#define PREFILL(name, member, what) PREFILL_AT("efficiencies." name, member, what)
+#define MOE(name, index, what)      MOE_AT("efficiencies." name, moe[index], what)
+/* What one library's kernels reach, where it is not what all of them do. */
+#define LIBRARY(name, index)                                                                             \
+  GEMM_AT("libraries." name ".gemm_bf16", library[index].gemm[DS_GEMM_BF16], "its 16-bit products"),       \
+      GEMM_AT("libraries." name ".gemm_fp8", library[index].gemm[DS_GEMM_FP8], "its 8-bit products"),      \
+      GEMM_AT("libraries." name ".gemm_nvfp4", library[index].gemm[DS_GEMM_NVFP4], "its 4-bit products"),  \
+      DECODE_AT("libraries." name ".attn_decode_kv16", library[index].decode_kv16, "its decode attention, 16-bit KV"), \
+      DECODE_AT("libraries." name ".attn_decode_kv8", library[index].decode_kv8, "its decode attention, 8-bit KV"),    \
+      PREFILL_AT("libraries." name ".attn_prefill_16", library[index].prefill_16, "its prefill attention, 16 bit"),    \
+      PREFILL_AT("libraries." name ".attn_prefill_8", library[index].prefill_8, "its prefill attention, 8 bit"),       \
+      MOE_AT("libraries." name ".moe_bf16", library[index].moe[DS_MOE_BF16], "its 16-bit experts"),        \
+      MOE_AT("libraries." name ".moe_fp8", library[index].moe[DS_MOE_FP8], "its 8-bit experts"),           \
+      MOE_AT("libraries." name ".moe_nvfp4", library[index].moe[DS_MOE_NVFP4], "its 4-bit experts"),       \
+      MOE_AT("libraries." name ".moe_mxfp4_a16", library[index].moe[DS_MOE_MXFP4], "its MXFP4 experts, 16-bit products"), \
+      MOE_AT("libraries." name ".moe_mxfp4_a8", library[index].moe[DS_MOE_MXFP4_A8], "its MXFP4 experts, 8-bit products")
+
 #define LATENT(name, member, what)                                                                 \
   SHARE("efficiencies." name ".em", member.em, what ": share of memory bandwidth"),                \
       SHARE("efficiencies." name ".ec", member.ec, what ": share of peak arithmetic"),             \
@@ -189,6 +208,9 @@ static const ds_card_field hardware_fields[] = {
     TRANSFER("combine_normal", combine_normal, "and back, many"),
     TRANSFER("peer", peer, "device to device over scale-up links"),
     TRANSFER("network", network, "device to device over the network"),
+    LIBRARY("vllm", DS_LIBRARY_VLLM),
+    LIBRARY("sglang", DS_LIBRARY_SGLANG),
+    LIBRARY("trtllm", DS_LIBRARY_TRTLLM),
     FIXED_TIME("dataflow.layer", dataflow.layer_s, "time of a layer for one token, weights in SRAM"),
     FIXED_TIME("dataflow.hop", dataflow.hop_s, "time from device to device"),
     SHARE("dataflow.compute", dataflow.compute_frac, "share of peak arithmetic of a long prompt"),
@@ -212,6 +234,10 @@ static const ds_card_field engine_fields[] = {
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
     {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,
      false, "activations are quantised with fixed scales, without a pass of their own"},
+    {"fused_nvfp4", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, fused_nvfp4), 0, 0, false,
+     "NVFP4 activations are written by the kernel before the product"},
+    {"plans_ahead", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, plans_ahead), 0, 0, false,
+     "a plan is made when the iteration before it starts: who arrives meanwhile waits for the next"},
     {"async_scheduling", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, async_scheduling), 0,
      0, false, "host time hides behind the device's"},
     {"graphs.capture_max", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_max), 1,
@@ -222,6 +248,8 @@ static const ds_card_field engine_fields[] = {
      "time to launch a kernel outside graphs"},
     {"graphs.kernels_per_layer", DS_FIELD_QUANTITY, DS_DIM_NUMBER,
      offsetof(ds_engine_card, kernels_per_layer), 0, 1000, false, "kernels of a layer outside graphs"},
+    {"sampler_bytes", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, sampler_bytes), 0, 1e5, false,
+     "bytes that the sampler moves per row and entry of the vocabulary: a sort for top-p, softmax, draws"},
     {"skew_within_rank", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, skew_within_rank), 0, 0,
      false, "the busiest expert sets the pace among the experts of one device too"},
     {"expert_rho", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, expert_rho), 0.1, 1,

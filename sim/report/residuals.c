@@ -8,7 +8,7 @@
 static bool is_ttft(ds_compared m) { return m <= DS_CMP_TTFT_P99; }
 
 bool ds_counts(const ds_validated *v, ds_compared metric) {
-  if (v->load == DS_LOAD_OFFLINE) return metric == DS_CMP_OUT_TOK_S;
+  if (v->load == DS_LOAD_OFFLINE || v->load == DS_LOAD_EDGE) return metric == DS_CMP_OUT_TOK_S;
   return v->load != DS_LOAD_OPEN || metric != DS_CMP_OUT_TOK_S;
 }
 
@@ -131,6 +131,7 @@ typedef struct judged {
   const ds_measured_run *run;
   char source[80];
   double measured, predicted; /* more is better */
+  ds_stratum stratum;
 } judged;
 
 static int by_question(const void *a, const void *b) {
@@ -159,7 +160,7 @@ static bool judge(const ds_measured_run *m, const ds_validated *v, judged *out) 
     if (!(v->measured[k] > 0 && v->predicted[k] > 0) || !ds_counts(v, k)) continue;
     bool rate = k == DS_CMP_OUT_TOK_S;
     *out = (judged){.run = m, .measured = rate ? v->measured[k] : 1 / v->measured[k],
-                    .predicted = rate ? v->predicted[k] : 1 / v->predicted[k]};
+                    .predicted = rate ? v->predicted[k] : 1 / v->predicted[k], .stratum = v->stratum};
     ds_measured_source(m, out->source, sizeof out->source);
     return true;
   }
@@ -167,7 +168,7 @@ static bool judge(const ds_measured_run *m, const ds_validated *v, judged *out) 
 }
 
 bool ds_pairs_of(const ds_measured_runs *runs, const ds_validated *v, ds_pairs *out) {
-  *out = (ds_pairs){0, 0, 0, 0};
+  memset(out, 0, sizeof *out);
   judged *j = malloc((runs->n + 1) * sizeof *j);
   double *regret = j == NULL ? NULL : malloc((runs->n + 1) * sizeof *regret);
   if (regret == NULL) {
@@ -185,8 +186,12 @@ bool ds_pairs_of(const ds_measured_runs *runs, const ds_validated *v, ds_pairs *
       for (size_t k = i; k < end; k++) {
         double ratio = j[k].measured / j[end].measured;
         if (ratio < 1.1 && ratio > 1 / 1.1) continue;
+        bool right = (ratio > 1) == (j[k].predicted > j[end].predicted);
+        ds_stratum s = j[k].stratum > j[end].stratum ? j[k].stratum : j[end].stratum;
         out->pairs++;
-        out->ordered += (ratio > 1) == (j[k].predicted > j[end].predicted);
+        out->ordered += right;
+        out->pairs_of[s]++;
+        out->ordered_of[s] += right;
       }
     }
     if (end - i > 1) regret[out->groups++] = 1 - j[chosen].measured / j[best].measured;

@@ -52,6 +52,7 @@ ds_error_stats ds_cells_average(const ds_cell *cells, size_t n, size_t *rows);
  * more than 10 % apart. */
 typedef struct ds_pairs {
   size_t pairs, ordered;
+  size_t pairs_of[DS_STRATA], ordered_of[DS_STRATA]; /* by the less trusted of the two */
   size_t groups;
   double regret_median; /* of choosing by the simulator, against the best measured */
 } ds_pairs;

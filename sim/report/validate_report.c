@@ -290,6 +290,9 @@ bool ds_validation_text(ds_outfile *out, const ds_validation *x) {
   bool ok = strata(out, x) && by_metric(out, x) && cells(out, x) && worst(out, x);
   ds_out_printf(out, "\nPairs of configurations measured more than 10 %% apart: %zu, %.1f %% in the right order\n", p.pairs,
                 p.pairs > 0 ? 100.0 * (double)p.ordered / (double)p.pairs : 0.0);
+  for (int k = 0; k < DS_STRATA; k++)
+    if (p.pairs_of[k] > 0)
+      ds_out_printf(out, "  of which %c: %zu, %.1f %%\n", "ABC"[k], p.pairs_of[k], 100.0 * (double)p.ordered_of[k] / (double)p.pairs_of[k]);
   ds_out_printf(out, "Choosing by the simulator among the measured: %.1f %% from the best (median of %zu questions)\n",
                 100 * p.regret_median, p.groups);
   band_lines(out, x);

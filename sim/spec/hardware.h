@@ -52,6 +52,14 @@ typedef struct ds_eff_latent { /* 3.4; p is 1, 2 or 4 */
 typedef struct ds_eff_transfer { /* 4.2, 4.3: a latency, and a share of the link */
   double lat_s, e;
 } ds_eff_transfer;
+/* Kernels of one engine's own library, where tables tell them apart; a group that is not given (em 0) is as everybody's. */
+typedef enum ds_library { DS_LIBRARY_VLLM, DS_LIBRARY_SGLANG, DS_LIBRARY_TRTLLM, DS_LIBRARIES } ds_library;
+typedef struct ds_eff_library {
+  ds_eff_gemm gemm[DS_GEMM_GROUPS];
+  ds_eff_decode decode_kv16, decode_kv8;
+  ds_eff_prefill prefill_16, prefill_8;
+  ds_eff_moe moe[DS_MOE_GROUPS];
+} ds_eff_library;
 /* Parts that hold all weights in on-chip memory and pass tokens from device to device (section 7); layer_s 0: no
  * such part. */
 typedef struct ds_dataflow {
@@ -89,6 +97,7 @@ typedef struct ds_hw {
   ds_eff_prefill latent_prefill;
   ds_eff_transfer dispatch_low, combine_low, dispatch_normal, combine_normal; /* all-to-all of experts */
   double scale_up_devices;            /* how many share the scale-up network; 0: no limit known */
+  ds_eff_library library[DS_LIBRARIES];
   ds_eff_transfer peer, network;      /* point to point over scale-up links, and over the NIC */
   ds_dataflow dataflow;
 } ds_hw;
@@ -106,11 +115,14 @@ typedef struct ds_engine_card {
    * and on the fixed times that a captured graph does not hide. */
   double kernel_memory, kernel_compute, kernel_fixed;
   bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
+  bool fused_nvfp4;      /* NVFP4 activations are written by the kernel before the product */
+  bool plans_ahead;      /* a plan is made when the iteration before it starts: who arrives meanwhile waits for the next */
   bool async_scheduling; /* the host's time hides behind the device's */
   /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
    * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
   int64_t capture_max, capture_step;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
+  double sampler_bytes;  /* moved per sampled row and entry of the vocabulary, on every device: a sort for top-p, softmax, draws */
   bool skew_within_rank; /* the busiest expert sets the pace among the experts of one device too */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;

@@ -15,13 +15,18 @@
 #define TOO_WIDE  0.25 /* standard error of log value: +-50 % is no knowledge */
 #define ROUNDS    4    /* of reweighting */
 #define HUBER     1.5
+#define SETTLED   1e-3 /* largest change of a log value in a round after which there is no other */
 
 typedef struct work {
   ds_fit *f;
   size_t free[DS_FIT_PARAMS_MAX], n_free;
   double *r, *r2, *jac; /* jac: n_points x n_params, d residual / d log value */
+  double scale;         /* of the residuals, robustly */
+  bool warm;            /* it was fitted with more parameters before */
   bool failed;
 } work;
+
+static bool spent(const ds_fit *f) { return f->most_evaluations > 0 && f->evaluations >= f->most_evaluations; }
 
 static double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
@@ -50,7 +55,8 @@ static bool jacobian(work *w) {
   double value[DS_FIT_PARAMS_MAX];
   values_of(f, value);
   if (!evaluate(w, value, w->r)) return false;
-  for (size_t k = 0; k < f->n_params; k++) {
+  for (size_t j = 0; j < w->n_free; j++) {
+    size_t k = w->free[j];
     double keep = value[k], up = keep * exp(STEP) <= f->param[k].high ? STEP : -STEP;
     value[k] = keep * exp(up);
     if (!evaluate(w, value, w->r2)) return false;
@@ -63,13 +69,17 @@ static bool jacobian(work *w) {
 /* Standard errors of the free parameters for unit noise, from the singular values of their columns. */
 static bool errors(const work *w, double *error) {
   const ds_fit *f = w->f;
-  size_t n = w->n_free, m = f->n_points > n ? f->n_points : n;
+  size_t n = w->n_free, m = f->n_points + n;
   gsl_matrix *a = gsl_matrix_calloc(m, n), *v = gsl_matrix_alloc(n, n);
   gsl_vector *s = gsl_vector_alloc(n), *t = gsl_vector_alloc(n);
   bool ok = a != NULL && v != NULL && s != NULL && t != NULL;
   if (ok) {
     for (size_t i = 0; i < f->n_points; i++)
       for (size_t k = 0; k < n; k++) gsl_matrix_set(a, i, k, w->jac[i * f->n_params + w->free[k]]);
+    for (size_t k = 0; k < n; k++) {
+      const ds_fit_param *p = &f->param[w->free[k]];
+      if (p->nuisance) gsl_matrix_set(a, f->n_points + k, k, f->noise / p->prior);
+    }
     ok = gsl_linalg_SV_decomp(a, v, s, t) == GSL_SUCCESS;
   }
   for (size_t k = 0; ok && k < n; k++) {
@@ -92,6 +102,16 @@ static void drop(work *w, size_t k) {
   w->n_free--;
 }
 
+/* The free parameter that is known least, of those that may be given up; n_free: there is none. */
+static size_t widest(const work *w) {
+  size_t worst = w->n_free;
+  for (size_t k = 0; k < w->n_free; k++) {
+    const ds_fit_param *p = &w->f->param[w->free[k]];
+    if (!p->nuisance && (worst == w->n_free || p->error > w->f->param[w->free[worst]].error)) worst = k;
+  }
+  return worst;
+}
+
 /* Gives up, one at a time, whatever the Jacobian in w->jac cannot pin down. */
 static bool choose(work *w, double noise) {
   ds_fit *f = w->f;
@@ -99,20 +119,18 @@ static bool choose(work *w, double noise) {
     ds_fit_param *p = &f->param[w->free[k]];
     p->points = 0;
     for (size_t i = 0; i < f->n_points; i++) p->points += fabs(w->jac[i * f->n_params + w->free[k]]) > EFFECT;
-    if (p->points >= DS_FIT_POINTS_NEEDED) continue;
+    if (p->points >= DS_FIT_POINTS_NEEDED || p->nuisance) continue;
     p->state = DS_FIT_NO_EFFECT;
     drop(w, k);
   }
   while (w->n_free > 0) {
     double error[DS_FIT_PARAMS_MAX];
-    size_t worst = 0;
     if (!errors(w, error)) return false;
-    for (size_t k = 0; k < w->n_free; k++) {
-      f->param[w->free[k]].error = error[k] * noise;
-      if (error[k] > error[worst]) worst = k;
-    }
-    bool few = w->n_free + 1 > f->n_points;
-    if (error[worst] * noise <= TOO_WIDE && !few) return true;
+    for (size_t k = 0; k < w->n_free; k++) f->param[w->free[k]].error = error[k] * noise;
+    size_t worst = widest(w), asked = w->n_free;
+    for (size_t k = 0; k < w->n_free; k++) asked -= f->param[w->free[k]].nuisance;
+    bool few = asked + 1 > f->n_points;
+    if (worst == w->n_free || (error[worst] * noise <= TOO_WIDE && !few)) return true;
     f->param[w->free[worst]].state = DS_FIT_TANGLED;
     drop(w, worst);
   }
@@ -130,6 +148,9 @@ static double median_abs(const double *r, size_t n, double *room) {
   return n > 0 ? room[n / 2] : 0;
 }
 
+/* A prior counts as one more point: how much, against points that scatter by `scale`. */
+static double pull(const work *w, const ds_fit_param *p) { return p->prior > 0 ? w->scale / p->prior : 0; }
+
 static int model(const gsl_vector *u, void *user, gsl_vector *out) {
   work *w = user;
   double value[DS_FIT_PARAMS_MAX];
@@ -137,6 +158,10 @@ static int model(const gsl_vector *u, void *user, gsl_vector *out) {
   for (size_t k = 0; k < w->n_free; k++) value[w->free[k]] = to_value(&w->f->param[w->free[k]], gsl_vector_get(u, k));
   if (!evaluate(w, value, w->r2)) return GSL_EFAILED;
   for (size_t i = 0; i < w->f->n_points; i++) gsl_vector_set(out, i, w->r2[i]);
+  for (size_t k = 0; k < w->n_free; k++) {
+    const ds_fit_param *p = &w->f->param[w->free[k]];
+    gsl_vector_set(out, w->f->n_points + k, pull(w, p) * log(value[w->free[k]] / p->start));
+  }
   return GSL_SUCCESS;
 }
 
@@ -156,6 +181,7 @@ static int slope(const gsl_vector *u, void *user, gsl_matrix *out) {
     if (!evaluate(w, value, w->r2)) return GSL_EFAILED;
     value[w->free[k]] = keep;
     for (size_t i = 0; i < f->n_points; i++) gsl_matrix_set(out, i, k, (w->r2[i] - w->r[i]) / up * per_u);
+    for (size_t j = 0; j < w->n_free; j++) gsl_matrix_set(out, f->n_points + j, k, j == k ? pull(w, p) * per_u : 0);
   }
   return GSL_SUCCESS;
 }
@@ -164,8 +190,8 @@ static int slope(const gsl_vector *u, void *user, gsl_matrix *out) {
 static bool descend(work *w, const gsl_vector *weights) {
   ds_fit *f = w->f;
   gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-  gsl_multifit_nlinear_fdf fdf = {.f = model, .df = slope, .n = f->n_points, .p = w->n_free, .params = w};
-  gsl_multifit_nlinear_workspace *ws = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, f->n_points, w->n_free);
+  gsl_multifit_nlinear_fdf fdf = {.f = model, .df = slope, .n = f->n_points + w->n_free, .p = w->n_free, .params = w};
+  gsl_multifit_nlinear_workspace *ws = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, f->n_points + w->n_free, w->n_free);
   gsl_vector *u = gsl_vector_alloc(w->n_free);
   bool ok = ws != NULL && u != NULL;
   if (ok) {
@@ -184,21 +210,27 @@ static bool descend(work *w, const gsl_vector *weights) {
 
 static bool fit(work *w) {
   ds_fit *f = w->f;
-  gsl_vector *weights = gsl_vector_alloc(f->n_points);
-  double value[DS_FIT_PARAMS_MAX], *room = malloc(f->n_points * sizeof *room);
+  gsl_vector *weights = gsl_vector_alloc(f->n_points + w->n_free);
+  double value[DS_FIT_PARAMS_MAX], before[DS_FIT_PARAMS_MAX], *room = malloc(f->n_points * sizeof *room);
   bool ok = weights != NULL && room != NULL;
+  if (ok) gsl_vector_set_all(weights, 1);
   for (int round = 0; ok && round < ROUNDS; round++) {
-    values_of(f, value);
-    ok = evaluate(w, value, w->r);
+    values_of(f, before);
+    ok = evaluate(w, before, w->r);
     if (!ok) break;
-    double scale = 1.4826 * median_abs(w->r, f->n_points, room);
-    if (scale < f->noise / 2) scale = f->noise / 2;
+    w->scale = 1.4826 * median_abs(w->r, f->n_points, room);
+    if (w->scale < f->noise / 2) w->scale = f->noise / 2;
     for (size_t i = 0; i < f->n_points; i++) {
-      double z = fabs(w->r[i]) / scale;
-      gsl_vector_set(weights, i, round == 0 || z <= HUBER ? 1 : HUBER / z);
+      double z = fabs(w->r[i]) / w->scale;
+      gsl_vector_set(weights, i, (round == 0 && !w->warm) || z <= HUBER ? 1 : HUBER / z);
     }
     ok = descend(w, weights);
+    values_of(f, value);
+    double most = 0;
+    for (size_t k = 0; k < f->n_params; k++) most = fmax(most, fabs(log(value[k] / before[k])));
+    if (most < SETTLED || spent(f)) break;
   }
+  w->warm = true;
   gsl_vector_free(weights);
   free(room);
   return ok;
@@ -228,6 +260,22 @@ static bool intervals(work *w) {
   }
   free(room);
   return true;
+}
+
+/* Where the fit ended some values are not pinned down after all: the worst goes, and whatever is twice too wide. */
+static bool give_up(work *w) {
+  ds_fit *f = w->f;
+  bool any = false;
+  for (;;) {
+    size_t k = widest(w);
+    if (k == w->n_free) return any;
+    ds_fit_param *p = &f->param[w->free[k]];
+    if (p->error <= (any && !spent(f) ? 2 : 1) * TOO_WIDE) return any && w->n_free > 0;
+    p->state = DS_FIT_TANGLED;
+    p->value = p->from = p->to = p->start;
+    drop(w, k);
+    any = true;
+  }
 }
 
 static bool begin(work *w, ds_fit *f) {
@@ -272,15 +320,7 @@ bool ds_fit_run(ds_fit *f) {
     ok = choose(&w, f->noise);
     while (ok && w.n_free > 0) {
       ok = fit(&w) && intervals(&w);
-      size_t worst = 0;
-      for (size_t k = 1; k < w.n_free; k++)
-        if (f->param[w.free[k]].error > f->param[w.free[worst]].error) worst = k;
-      ds_fit_param *p = &f->param[w.free[worst]];
-      if (!ok || p->error <= TOO_WIDE) break;
-      p->state = DS_FIT_TANGLED; /* where the fit ended it is not pinned down after all */
-      p->value = p->from = p->to = p->start;
-      drop(&w, worst);
-      for (size_t k = 0; k < w.n_free; k++) f->param[w.free[k]].value = f->param[w.free[k]].start;
+      if (!ok || !give_up(&w)) break;
     }
   }
   end(&w);

@@ -100,7 +100,7 @@ static void describe(const ds_calibration *c, bool hardware, const char *data, c
   char names[420] = "";
   for (size_t k = 0; k < c->fit.n_params; k++) {
     const ds_fit_param *p = &c->fit.param[k];
-    if (c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
+    if (c->param[k].field == NULL || c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
     const char *path = c->param[k].field->path;
     if (strncmp(path, "efficiencies.", 13) == 0) path += 13;
     int w = snprintf(names + n, sizeof names - n, "%s%s", fitted > 0 ? ", " : "", path);
@@ -111,6 +111,13 @@ static void describe(const ds_calibration *c, bool hardware, const char *data, c
            "  CALIBRATED: \"dryserve calibrate %.120s: %zu runs, %zu figures, median error %.1f %% before and %.1f %% after; fitted: %s; "
            "other values of these groups are as before\"\n",
            data, c->n_runs, c->fit.n_points, 100 * c->fit.before, 100 * c->fit.after, names);
+}
+
+/* As many as the fit supports: rounding moves the value by a twentieth of its standard error at most. */
+static int digits(const ds_fit_param *p) {
+  int n = 2;
+  for (double grain = 0.05; n < 6 && grain > p->error / 20; grain /= 10) n++;
+  return n;
 }
 
 static bool edit_all(const ds_calibration *c, bool hardware, const char *name, const char *data, const ds_node *root, editor *ed, ds_diag *d) {
@@ -125,10 +132,10 @@ static bool edit_all(const ds_calibration *c, bool hardware, const char *name, c
     const ds_fit_param *p = &c->fit.param[k];
     const ds_card_field *f = c->param[k].field;
     const ds_node *group;
-    if (c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
+    if (c->param[k].field == NULL || c->param[k].of_engine == hardware || p->state != DS_FIT_FITTED) continue;
     const ds_node *value = ds_card_value(root, f, &group);
-    if (f->dim == DS_DIM_TIME) snprintf(text, sizeof text, "%.6g us", p->value * 1e6);
-    else snprintf(text, sizeof text, "%.6g", p->value);
+    if (f->dim == DS_DIM_TIME) snprintf(text, sizeof text, "%.*g us", digits(p), p->value * 1e6);
+    else snprintf(text, sizeof text, "%.*g", digits(p), p->value);
     if (value != NULL) {
       replace(ed, value, text);
       provenance(ed, group, p);

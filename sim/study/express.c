@@ -31,6 +31,15 @@ static cached *find(const ds_card_cache *c, int kind, const char *word) {
   return NULL;
 }
 
+#define CAPPED " (power capped)"
+
+/* The name without a remark that its power was capped. */
+static void plain_part(const char *word, char *out, size_t cap) {
+  const char *remark = strstr(word, CAPPED);
+  size_t n = remark != NULL ? (size_t)(remark - word) : strlen(word);
+  snprintf(out, cap, "%.*s", (int)(n < cap ? n : cap - 1), word);
+}
+
 static void add(ds_card_cache *c, int kind, const char *word, const ds_data_dirs *dirs) {
   if (find(c, kind, word) != NULL) return;
   cached *grown = realloc(c->card[kind], (c->n[kind] + 1) * sizeof *grown);
@@ -41,9 +50,11 @@ static void add(ds_card_cache *c, int kind, const char *word, const ds_data_dirs
   snprintf(k->word, sizeof k->word, "%s", word);
   ds_card_kind what = kind == 0 ? DS_CARD_MODEL : DS_CARD_HARDWARE;
   ds_diag d = {.exit = DS_EXIT_OK};
-  ds_node at = {.kind = DS_NODE_SCALAR, .file = "", .text = word};
+  char plain[128];
+  plain_part(word, plain, sizeof plain);
+  ds_node at = {.kind = DS_NODE_SCALAR, .file = "", .text = plain};
   ds_doc doc;
-  if (word[0] == '\0' || !ds_card_find(what, word, ".", dirs, &at, k->path, sizeof k->path, &d)) return;
+  if (word[0] == '\0' || !ds_card_find(what, plain, ".", dirs, &at, k->path, sizeof k->path, &d)) return;
   if (!ds_card_open(what, k->path, &doc, NULL, &d)) return;
   k->found = kind == 0 ? ds_card_model(&doc, &k->model, &d) : ds_card_hardware(&doc, &k->hw, &d);
   ds_doc_free(&doc);
@@ -147,18 +158,24 @@ static uint32_t draw(const lengths *l, ds_purpose what, uint64_t i) {
   return x < 1 ? 1 : (uint32_t)(x + 0.5);
 }
 
+static const ds_profile_lengths *profile_in(const ds_source_rule *rule, const char *text) {
+  for (size_t i = 0; i < rule->n_profiles; i++)
+    if (strstr(text, rule->profile[i].word) != NULL) return &rule->profile[i];
+  return NULL;
+}
+
 /* Lengths that a source describes in words. */
-static bool known_lengths(const ds_measured_run *m, const ds_source_rule *rule, double *in, double *out,
+static bool known_lengths(const ds_measured_run *m, const ds_source_rule *rule, double *in, double *out, double *shared,
                           unsigned *blanks) {
   *in = m->number[DS_RUN_ISL];
   *out = m->number[DS_RUN_OSL];
-  for (size_t i = 0; i < rule->n_profiles; i++) {
-    const ds_profile_lengths *p = &rule->profile[i];
-    if (strstr(m->text[DS_RUN_ID], p->word) == NULL && strstr(m->text[DS_RUN_NOTES], p->word) == NULL) continue;
-    if (rule->profiles_win || *in < 0) *in = p->input;
+  const ds_profile_lengths *p = profile_in(rule, m->text[DS_RUN_ID]);
+  if (p == NULL) p = profile_in(rule, m->text[DS_RUN_NOTES]); /* which may speak of several */
+  if (p != NULL) {
+    if (*in < 0) *in = p->input;
     if (rule->profiles_win || *out < 0) *out = p->output;
+    *shared = p->shared;
     if (p->guessed) *blanks |= DS_BLANK_LENGTHS;
-    break;
   }
   return *in > 0 && *out > 0;
 }
@@ -180,6 +197,9 @@ static void put(text *t, const char *fmt, ...) {
 }
 
 static double positive(double x, double otherwise) { return x > 0 ? x : otherwise; }
+
+/* What Splitwise caps its machines to (arXiv 2311.18677, section 6). */
+#define SHARE_CAPPED 0.7
 
 /* How a model is spread: tp x pp devices a copy. */
 typedef struct spread {
@@ -211,6 +231,13 @@ static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, cons
       if (gpus % t == 0 && bytes / (double)t <= 0.7 * hw->hw.memory_bytes) s->tp = t;
   }
   bool dense = strcmp(ds_model_class(&model->model), "dense") == 0;
+  /* TensorRT-LLM's tables of 2025 give devices as tensor parallelism and say beside them that attention is data parallel.
+   * Without a word on experts these are split by width, as that engine does unless told otherwise. */
+  if (!dense && s->dp == 1 && strstr(m->text[DS_RUN_NOTES], "enable attention-DP") != NULL) {
+    *blanks |= DS_BLANK_PARALLEL;
+    s->dp = s->tp;
+    s->tp = 1;
+  }
   if (dense) s->dp = s->ep = 1;
   int64_t devices = s->tp * s->pp * s->dp;
   if (devices > gpus) s->dp = 1, devices = s->tp * s->pp;
@@ -247,7 +274,8 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
                         const cached *model, const cached *hw, const spread *s, const char *weights, const char *kv,
                         const ds_engine_card *fitted, const ds_data_dirs *dirs, ds_expressed *x, char *why, size_t cap) {
   text t = {"", 0};
-  bool open = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
+  /* Copies share what arrives; at the edge of its limits each is there, and one is enough. */
+  bool open = (x->protocol == DS_PROTOCOL_OPEN && !x->at_its_edge) || x->protocol == DS_PROTOCOL_CLOSED;
   x->copies = open ? 1 : s->copies;
   put(&t, "scenario: 1\nmodel: '%s'\nweights: %s\nkv_cache: %s\npools:\n  - name: main\n    hardware: '%s'\n    engine: %s\n",
       model->path, weights, kv, hw->path, e->card);
@@ -259,7 +287,8 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   if (strcmp(e->scheduler, "trtllm") == 0)
     of_free += (1 - e->memory) * weight_bytes(weights, &model->model) / (double)(s->tp * s->pp) / hw->hw.memory_bytes;
   put(&t, "    gpu_memory_utilization: %g\n", of_free < 0.99 ? of_free : 0.99);
-  if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: false\n");
+  if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: %s\n", rule->prompts > 0 ? "true" : "false");
+  if (strstr(m->text[DS_RUN_GPU], CAPPED) != NULL) put(&t, "    power_cap: %.0f W\n", SHARE_CAPPED * hw->hw.power_w);
   scheduler_text(&t, m, rule, e, x);
   put(&t, "workload:\n  generate:\n    requests: 1\n    arrivals: {process: constant, rate: 1 /s}\n"
           "    input_tokens: {law: fixed, value: 1}\n    output_tokens: {law: fixed, value: 1}\nseed: 1\n");
@@ -274,13 +303,30 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   ds_run *run = &x->scenario->run;
   run->pool.hw = hw->hw; /* a card that is being fitted */
   if (fitted != NULL && strcmp(fitted->name, run->pool.engine.name) == 0) run->pool.engine = *fitted;
-  if (!open) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0; /* in process */
+  bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
+  if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
+  if (rule->in_process) run->pool.engine.plans_ahead = false;
   return true;
 }
 
 /* --- requests ----------------------------------------------------------------------------------- */
 
 #define MOST_REQUESTS 60000
+
+/* Prompts that take turns: a beginning that all share, and the rest of each. */
+static bool repeat_prompts(const ds_source_rule *rule, double shared, ds_expressed *x) {
+  x->spans = calloc(2 * x->n, sizeof *x->spans);
+  if (x->spans == NULL) return false;
+  for (size_t i = 0; i < x->n; i++) {
+    ds_request *r = &x->request[i];
+    ds_span *s = &x->spans[2 * i];
+    uint32_t front = (uint32_t)shared < r->input_tokens ? (uint32_t)shared : 0;
+    if (front > 0) s[r->n_spans++] = (ds_span){0, DS_SPACE_NAMED, front};
+    s[r->n_spans++] = (ds_span){1 + i % (size_t)rule->prompts, DS_SPACE_NAMED, r->input_tokens - front};
+    r->spans = s;
+  }
+  return true;
+}
 
 static bool requests_of(const ds_measured_run *m, double input, double output, bool data_set, ds_expressed *x,
                         char *why, size_t cap) {
@@ -310,7 +356,7 @@ static bool requests_of(const ds_measured_run *m, double input, double output, b
     sum += r->output_tokens;
     if (x->protocol != DS_PROTOCOL_OPEN) continue;
     r->arrival_ns = (int64_t)(at * 1e9);
-    at += poisson ? ds_draw_exponential(&gaps, 1 / rate) : 1 / rate;
+    at += (poisson ? ds_draw_exponential(&gaps, 1 / rate) : 1 / rate) * (double)x->copies;
   }
   x->mean_output = sum / (double)x->n;
   if (x->protocol == DS_PROTOCOL_CLOSED) {
@@ -338,6 +384,15 @@ static bool protocol_of(const ds_measured_run *m, ds_protocol *out, char *why, s
   return WHY("workload_kind '%.40s'", kind);
 }
 
+/* "latency constraint ttft 2000ms / tpot 200ms": the rate was raised until one of them was met no more. */
+static void read_limits(const ds_measured_run *m, ds_expressed *x) {
+  const char *ttft = strstr(m->text[DS_RUN_NOTES], "latency constraint ttft "), *tpot = ttft != NULL ? strstr(ttft, "ms / tpot ") : NULL;
+  if (tpot == NULL || x->protocol != DS_PROTOCOL_OPEN) return;
+  x->limit_ttft_ms = strtod(ttft + strlen("latency constraint ttft "), NULL);
+  x->limit_tpot_ms = strtod(tpot + strlen("ms / tpot "), NULL);
+  x->at_its_edge = x->limit_ttft_ms > 0 && x->limit_tpot_ms > 0;
+}
+
 static bool speculates(const ds_measured_run *m) {
   const char *s = m->text[DS_RUN_SCHED_NOTES], *n = m->text[DS_RUN_NOTES];
   return strstr(s, "EAGLE") != NULL || strstr(s, "peculative") != NULL || strstr(n, "peculative") != NULL;
@@ -350,7 +405,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   ds_measured_source(m, source, sizeof source);
   const ds_source_rule *rule = ds_source_rule_of(source);
   const cached *model = find(cards, 0, m->text[DS_RUN_MODEL]), *hw = find(cards, 1, m->text[DS_RUN_GPU]);
-  double input, output;
+  double input, output, shared = 0;
   if (strstr(m->text[DS_RUN_NOTES], "CAUTION") != NULL) return WHY("its file says CAUTION");
   if (hw == NULL || !hw->found) return WHY("no hardware card for %.60s", m->text[DS_RUN_GPU]);
   if (model == NULL || !model->found) return WHY("no model card for %.60s", m->text[DS_RUN_MODEL]);
@@ -359,11 +414,12 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   if (e == NULL) return WHY("engine %.60s", m->text[DS_RUN_ENGINE]);
   const char *weights = weights_of(m, rule, &hw->hw, &model->model, &x->blanks);
   if (weights == NULL) return WHY("weight format %.40s", m->text[DS_RUN_WEIGHTS]);
-  if (!known_lengths(m, rule, &input, &output, &x->blanks)) return WHY("lengths not published");
+  if (!known_lengths(m, rule, &input, &output, &shared, &x->blanks)) return WHY("lengths not published");
   spread s;
   if (!protocol_of(m, &x->protocol, why, cap) ||
       !spread_of(m, rule, model, hw, weights, &s, &x->blanks, why, cap))
     return false;
+  read_limits(m, x);
   const char *kv = kv_of(m, rule, weights, &x->blanks);
   bool data_set = rule->data_set || strstr(m->text[DS_RUN_NOTES], "hareGPT") != NULL ||
                   strstr(m->text[DS_RUN_NOTES], "sharegpt") != NULL;
@@ -371,6 +427,10 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
       !requests_of(m, input, output, data_set, x, why, cap)) {
     ds_expressed_free(x);
     return false;
+  }
+  if (rule->prompts > 0 && !repeat_prompts(rule, shared, x)) {
+    ds_expressed_free(x);
+    return WHY("out of memory");
   }
   char grade = m->text[DS_RUN_GRADE][0] != '\0' ? m->text[DS_RUN_GRADE][0] : rule->grade;
   x->client_known = rule->client_known;
@@ -386,6 +446,8 @@ void ds_expressed_free(ds_expressed *x) {
   if (x->scenario != NULL) ds_scenario_free(x->scenario);
   free(x->scenario);
   free(x->request);
+  free(x->spans);
+  x->spans = NULL;
   x->scenario = NULL;
   x->request = NULL;
 }

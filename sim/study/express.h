@@ -31,6 +31,7 @@ typedef enum ds_stratum { DS_STRATUM_A, DS_STRATUM_B, DS_STRATUM_C, DS_STRATA } 
 typedef struct ds_expressed {
   ds_scenario *scenario; /* owned */
   ds_request *request;   /* owned, n of them */
+  ds_span *spans;        /* owned: what their prompts are, where some come again */
   size_t n;
   ds_sim_options options;
   ds_protocol protocol;
@@ -40,6 +41,8 @@ typedef struct ds_expressed {
   bool client_known;   /* how requests were sent is published: TTFT counts */
   bool engine_current; /* the engine card covers the row's version */
   double mean_output;
+  bool at_its_edge;    /* an open loop at the highest rate that met its limits: an audited server run */
+  double limit_ttft_ms, limit_tpot_ms; /* of the 99th percentiles, then */
 } ds_expressed;
 
 /* Cards by the names that rows use, opened once. Filled before threads start; then read only. */

@@ -8,25 +8,26 @@
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* inference-sim/training, profiles: a system prompt that the prefix cache holds, a question, an output of fixed length.
- * What counts is what is computed: the question, and what of the system prompt does not fill a block of 16. The records
- * show more hits than that (a hundred prompts come again and again), which these rows cannot say: see docs/accuracy.md. */
+/* inference-sim/training, profiles: a system prompt, a question, an output of fixed length. In its records a hundred
+ * prompts take turns (their lengths repeat with that period in every file), so that all but the first of each are found
+ * in the prefix cache, which vLLM has on unless told otherwise. */
 static const ds_profile_lengths blis_profiles[] = {
-    {"codegen", 466 + 100 % 16, 247, false},
-    {"roleplay", 634 + 150 % 16, 251, false},
-    {"general", 447 + 100 % 16, 248, false},
+    {"reasoning", 0, 0, false, 0}, /* not published */
+    {"codegen", 566, 247, false, 100},
+    {"roleplay", 750, 251, false, 150},
+    {"general", 547, 248, false, 100},
 };
 
 /* MLPerf: the mean input of the OpenOrca subset is not published; 150 lies in the range 120 to 300. */
-static const ds_profile_lengths mlperf_profiles[] = {{"llama2-70b", 150, 294, true}};
+static const ds_profile_lengths mlperf_profiles[] = {{"llama2-70b", 150, 294, true, 0}};
 
 /* ShareGPT as vLLM's benchmark filters it: the means that gpustack's sibling pages state. */
-static const ds_profile_lengths sharegpt_profiles[] = {{"hareGPT", 217.4, 201.6, true}};
+static const ds_profile_lengths sharegpt_profiles[] = {{"hareGPT", 217.4, 201.6, true, 0}};
 
 static const ds_source_rule sources[] = {
     {.prefix = "BLIS", .grade = 'A', .client_known = true, .year = 2026, .max_tokens = 2048,
-     .profiles_win = true, .profile = blis_profiles, .n_profiles = LEN(blis_profiles)},
-    {.prefix = "LSS", .grade = 'A', .client_known = true, .year = 2026},
+     .profiles_win = true, .prompts = 100, .profile = blis_profiles, .n_profiles = LEN(blis_profiles)},
+    {.prefix = "LSS", .grade = 'A', .client_known = true, .year = 2026, .in_process = true},
     {.prefix = "MLPERF", .grade = 'A', .client_known = true, .year = 2024, .data_set = true, .smallest_tp = true,
      .profile = mlperf_profiles, .n_profiles = LEN(mlperf_profiles)},
     {.prefix = "ICXAIC", .grade = 'A', .client_known = true, .year = 2025, .kv_fp8 = true, .seats_are_slots = true,
@@ -56,7 +57,8 @@ const ds_source_rule *ds_source_rule_of(const char *source) {
 static const ds_engine_rule engines[] = {
     {"vLLM-based", 0, 9999, 0, 9999, "eager-2023", "static", 0.9, false},
     {"vLLM-Ascend", 1, 0, 1, 0, NULL, NULL, 0, false},
-    {"vLLM", 11, 99, 2025, 9999, "vllm-2025", "vllm-v1", 0.9, true},
+    {"vLLM", 14, 99, 2026, 9999, "vllm-2026", "vllm-v1", 0.9, true},
+    {"vLLM", 11, 13, 2025, 2025, "vllm-2025", "vllm-v1", 0.9, true},
     {"vLLM", 8, 10, 9999, 0, "vllm-2025", "vllm-v1", 0.9, false},
     {"vLLM", 0, 7, 0, 2024, "vllm-2024", "vllm-v1", 0.9, false},
     {"TensorRT-LLM", 1, 99, 0, 2024, "trtllm-2024", "trtllm", 0.95, false},

@@ -7,8 +7,9 @@
 
 typedef struct ds_profile_lengths { /* a workload that a source names instead of giving its lengths */
   const char *word;
-  double input, output; /* tokens that the engine computes */
+  double input, output; /* tokens */
   bool guessed;
+  double shared;        /* of the input, in front: a system prompt */
 } ds_profile_lengths;
 
 typedef struct ds_source_rule {
@@ -22,7 +23,9 @@ typedef struct ds_source_rule {
   double max_tokens;    /* of its vLLM scripts; 0: the engine's default */
   bool data_set;        /* lengths come from a data set */
   bool smallest_tp;     /* blank parallelism: as many copies as fit */
-  bool profiles_win;    /* over the row's own lengths, which its client counted anew */
+  bool profiles_win;    /* over the row's own output lengths, which its client counted anew */
+  int prompts;          /* so many prompts take turns, and the engine's prefix cache holds them; 0: all are new */
+  bool in_process;      /* client and engine share a process: no front end, and nothing hides the host's time */
   const ds_profile_lengths *profile;
   size_t n_profiles;
 } ds_source_rule;

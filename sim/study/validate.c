@@ -9,22 +9,31 @@
 
 #include "metric/select.h"
 #include "study/driver.h"
+#include "study/edge.h"
 
 const char *const ds_compared_names[DS_CMP_N] = {"ttft_mean", "ttft_p50", "ttft_p99", "tpot_mean", "tpot_p50",
                                                  "tpot_p99",  "e2e_mean", "e2e_p99",  "out_tok_s"};
-const char *const ds_load_names[DS_LOADS] = {"static", "offline", "closed <= 8", "closed <= 64", "closed > 64", "open",
+const char *const ds_load_names[DS_LOADS] = {"static", "offline", "closed <= 8", "closed <= 64", "closed > 64", "open", "server edge",
                                              "saturated"};
 
-static bool simulate(const ds_expressed *x, ds_sim **sim, char *why, size_t cap) {
+static void show(ds_sim *sim, ds_step_seen seen, void *user) {
+  ds_step step;
+  while (ds_sim_next_step(sim, &step)) seen(user, &step);
+}
+
+static bool simulate(const ds_expressed *x, ds_step_seen seen, void *user, ds_sim **sim, char *why, size_t cap) {
   const ds_scenario *sc = x->scenario;
   ds_error err = {DS_OK, -1, ""};
+  ds_sim_options options = x->options;
+  options.steps = seen != NULL;
   *sim = NULL;
-  ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &x->options, &ds_heap, sim, &err);
+  ds_status status = ds_sim_new(&sc->run, sc->sched, sc->route, &options, &ds_heap, sim, &err);
   if (status == DS_OK) status = ds_sim_feed(*sim, x->request, x->n, &err);
   if (status == DS_OK) ds_sim_close(*sim);
   for (bool more = status == DS_OK; more;) {
-    status = ds_sim_step(*sim, 1u << 20, &more, &err);
+    status = ds_sim_step(*sim, seen != NULL ? 1u << 8 : 1u << 20, &more, &err); /* the log of a few stays small */
     if (status != DS_OK) break;
+    if (seen != NULL) show(*sim, seen, user);
   }
   if (status != DS_OK) snprintf(why, cap, "%.*s", (int)cap - 1, err.text[0] != '\0' ? err.text : "the simulation failed");
   return status == DS_OK;
@@ -73,13 +82,15 @@ static bool summarise(const ds_expressed *x, const ds_result *r, ds_validated *o
   return true;
 }
 
-bool ds_validate_run(const ds_expressed *x, ds_validated *out) {
+bool ds_validate_watched(const ds_expressed *x, ds_step_seen seen, void *user, ds_validated *out) {
   ds_sim *sim;
   for (int i = 0; i < DS_CMP_N; i++) out->predicted[i] = -1;
-  bool ok = simulate(x, &sim, out->why, sizeof out->why) && summarise(x, ds_sim_result(sim), out);
+  bool ok = simulate(x, seen, user, &sim, out->why, sizeof out->why) && summarise(x, ds_sim_result(sim), out);
   if (sim != NULL) ds_sim_free(sim);
   return ok;
 }
+
+bool ds_validate_run(const ds_expressed *x, ds_validated *out) { return ds_validate_watched(x, NULL, NULL, out); }
 
 static void measured_of(const ds_measured_run *m, const ds_expressed *x, double *v) {
   const double *n = m->number;
@@ -90,13 +101,14 @@ static void measured_of(const ds_measured_run *m, const ds_expressed *x, double 
     v[DS_CMP_TPOT_MEAN] = (v[DS_CMP_E2E_MEAN] - v[DS_CMP_TTFT_MEAN]) / (x->mean_output - 1);
   else if (v[DS_CMP_TTFT_MEAN] > 0 && v[DS_CMP_TPOT_MEAN] > 0 && x->client_known)
     v[DS_CMP_E2E_MEAN] = v[DS_CMP_TTFT_MEAN] + v[DS_CMP_TPOT_MEAN] * (x->mean_output - 1);
-  if (x->protocol == DS_PROTOCOL_OPEN) v[DS_CMP_OUT_TOK_S] = -1; /* the offered rate for everyone */
+  if (x->protocol == DS_PROTOCOL_OPEN && !x->at_its_edge) v[DS_CMP_OUT_TOK_S] = -1; /* the offered rate for everyone */
   if (!x->client_known) v[DS_CMP_TTFT_MEAN] = v[DS_CMP_TTFT_P50] = v[DS_CMP_TTFT_P99] = -1;
 }
 
 static ds_load load_of(const ds_measured_run *m, const ds_expressed *x, const ds_validated *v) {
   if (x->protocol == DS_PROTOCOL_STATIC) return DS_LOAD_STATIC;
   if (x->protocol == DS_PROTOCOL_OFFLINE) return DS_LOAD_OFFLINE;
+  if (x->at_its_edge) return DS_LOAD_EDGE;
   bool behind = m->number[DS_RUN_RATE] > 0 && m->number[DS_RUN_REQ_S] > 0 && m->number[DS_RUN_REQ_S] < 0.9 * m->number[DS_RUN_RATE];
   bool waited = v->measured[DS_CMP_E2E_MEAN] > 0 && v->measured[DS_CMP_TTFT_MEAN] > 0.5 * v->measured[DS_CMP_E2E_MEAN];
   if (v->queue_share > 0.2 || behind || waited) return DS_LOAD_SATURATED;
@@ -109,7 +121,7 @@ void ds_validate_row(const ds_measured_run *m, const ds_card_cache *cards, const
   ds_expressed x;
   memset(out, 0, sizeof *out);
   if (!ds_express(m, cards, dirs, &x, out->why, sizeof out->why)) return;
-  out->expressed = ds_validate_run(&x, out);
+  out->expressed = x.at_its_edge ? ds_edge_run(&x, m->number[DS_RUN_RATE], out) : ds_validate_run(&x, out);
   const ds_run *run = &x.scenario->run;
   snprintf(out->hardware, sizeof out->hardware, "%s", run->pool.hw.name);
   snprintf(out->model, sizeof out->model, "%s", run->model.name);

@@ -20,7 +20,7 @@ typedef enum ds_compared {
 } ds_compared;
 extern const char *const ds_compared_names[DS_CMP_N];
 
-typedef enum ds_load { DS_LOAD_STATIC, DS_LOAD_OFFLINE, DS_LOAD_LOW, DS_LOAD_MID, DS_LOAD_HIGH, DS_LOAD_OPEN, DS_LOAD_SATURATED, DS_LOADS } ds_load;
+typedef enum ds_load { DS_LOAD_STATIC, DS_LOAD_OFFLINE, DS_LOAD_LOW, DS_LOAD_MID, DS_LOAD_HIGH, DS_LOAD_OPEN, DS_LOAD_EDGE, DS_LOAD_SATURATED, DS_LOADS } ds_load;
 extern const char *const ds_load_names[DS_LOADS];
 
 typedef struct ds_validated {
@@ -41,6 +41,9 @@ typedef struct ds_validated {
 void ds_validate_row(const ds_measured_run *m, const ds_card_cache *cards, const ds_data_dirs *dirs, ds_validated *out);
 /* Requests of one expressed run, simulated; fills what ds_validated has of results. False: why. */
 bool ds_validate_run(const ds_expressed *x, ds_validated *out);
+/* The same one iteration at a time, each shown to `seen`. */
+typedef void (*ds_step_seen)(void *user, const ds_step *s);
+bool ds_validate_watched(const ds_expressed *x, ds_step_seen seen, void *user, ds_validated *out);
 
 /* All rows for which wanted[i]; results[i] of the others is left as it is. progress: a line on a terminal. */
 bool ds_validate_all(const ds_measured_runs *runs, const bool *wanted, const ds_card_cache *cards, const ds_data_dirs *dirs, int jobs,

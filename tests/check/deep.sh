@@ -32,6 +32,11 @@ for test in tests/property/prop_*.c; do
   verdict $status "deep: $name"
 done
 
+DRYSERVE_DEEP=1 "$O/release/tests/unit/test_validate" --filter 'calibrate/*' >"$log" 2>&1 </dev/null
+status=$?
+[ $status -eq 0 ] || tail -n 40 "$log"
+verdict $status "deep: a hundred fits find what they should"
+
 make -s -j"$(nproc)" --no-print-directory O="$O" CONFIG=debug "$O/debug/dryserve" || exit 1
 while read -r name args; do
   case $name in '' | \#*) continue ;; esac

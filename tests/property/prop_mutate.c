@@ -11,7 +11,7 @@
 #include "io/scenario.h"
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define ROOM   8192
+#define ROOM 16384
 
 static const ds_data_dirs here = {{"."}, 1};
 

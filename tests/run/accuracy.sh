@@ -59,7 +59,7 @@ verdict $? "nothing measured: exit status 3"
 verdict $? "rows kept for validation are not fitted"
 sed 's/,validate,/,calibrate,/' "$tmp/slow.csv" >"$tmp/fit.csv"
 "$program" calibrate "$tmp/fit.csv" --hardware h100-sxm --fit gemm_bf16.e,allreduce.e2 -o "$tmp/mine.yaml" >"$tmp/out" 2>"$tmp/err" &&
-  grep -q 'gemm_bf16.em .*\[' "$tmp/out" && grep -q 'allreduce.e2 .*refused: moves 0 figures, needs 3' "$tmp/out"
+  grep -q 'gemm_bf16.em .* to ' "$tmp/out" && grep -q 'allreduce.e2 .*refused: moves 0 figures, needs 3' "$tmp/out"
 verdict $? "calibrate fits what the rows tell and refuses the rest"
 grep -q '^name: mine$' "$tmp/mine.yaml" && grep -q 'CALIBRATED: "dryserve calibrate fit.csv' "$tmp/mine.yaml" &&
   "$program" run --model llama-3.1-8b --hardware "$tmp/mine.yaml" --rate 1/s >"$tmp/out" 2>"$tmp/err"

@@ -28,7 +28,7 @@ beats() { # slower, faster, rate
 beats static triton 0.0335
 beats triton orca 1
 beats orca vllm-v0 13
-beats vllm-v0 vllm-v1 18.2
+beats vllm-v0 vllm-v1 18.6
 v0=$(metric vllm-v0 15 p99_itl_ms)
 for e in sarathi vllm-v1-512; do
   x=$(metric $e 15 p99_itl_ms)

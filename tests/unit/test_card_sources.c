@@ -140,7 +140,7 @@ Test(cards, aliases_lead_to_them) {
                {DS_CARD_MODEL, "meta-llama/Llama-4-Maverick-17B-128E-Instruct", "llama-4-maverick"},
                {DS_CARD_MODEL, "meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama-4-scout"},
                {DS_CARD_MODEL, "deepseek-ai/DeepSeek-R1-0528", "deepseek-r1"},
-               {DS_CARD_ENGINE, "vllm", "vllm-2025"}};
+               {DS_CARD_ENGINE, "vllm", "vllm-2026"}};
   const ds_data_dirs dirs = {{"."}, 1};
   for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
     const ds_node at = {

@@ -56,7 +56,7 @@ Test(scenario, the_shortest_one_has_the_documented_defaults) {
   cr_assert_str_eq(r->pool.name, "main");
   cr_assert_eq(r->pool.role, DS_ROLE_UNIFIED);
   cr_assert_str_eq(r->pool.scheduler, "vllm-v1");
-  cr_assert_str_eq(r->pool.engine.name, "vllm-2025"); /* the newest of vLLM's */
+  cr_assert_str_eq(r->pool.engine.name, "vllm-2026"); /* the newest of vLLM's */
   cr_assert_str_eq(r->router, "round-robin");
   cr_assert_eq(r->pool.replicas, 1);
   cr_assert_eq(r->pool.tensor_parallel, 1);

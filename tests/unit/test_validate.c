@@ -12,6 +12,7 @@
 #include "report/residuals.h"
 #include "study/calibrate.h"
 #include "study/driver.h"
+#include "study/edge.h"
 
 static const ds_data_dirs here = {.dir = {"."}, .n = 1};
 
@@ -186,9 +187,140 @@ Test(bands, the_most_specific_counts) {
   ds_bands_free(&b);
 }
 
+/* --- digests, edges, prompts that come again --------------------------------------------------------- */
+
+static bool expressed(ds_measured_run *m, ds_expressed *x, ds_card_cache **cards) {
+  ds_measured_runs runs = {.run = m, .n = 1};
+  char why[200] = "";
+  *cards = ds_card_cache_new(&runs, &here);
+  bool ok = ds_express(m, *cards, &here, x, why, sizeof why);
+  cr_assert(ok, "%s", why);
+  return ok;
+}
+
+/* A closed loop has the same iterations at other prices, so that its digest says what a simulation would. */
+Test(digest, prices_anew_what_a_simulation_would_give) {
+  ds_measured_run m = row_of("concurrency", 900, 90, 16);
+  m.number[DS_RUN_REQUESTS] = 96;
+  ds_expressed x;
+  ds_card_cache *cards;
+  expressed(&m, &x, &cards);
+  x.scenario->run.pool.engine.api_per_request_s = x.scenario->run.pool.engine.api_per_token_s = 0;
+  ds_digest g;
+  cr_assert(ds_digest_of(&x, &g));
+  double p[DS_CMP_N];
+  cr_assert(ds_digest_predict(&g, &x.scenario->run, p));
+  static const ds_compared means[] = {DS_CMP_TTFT_MEAN, DS_CMP_TPOT_MEAN, DS_CMP_E2E_MEAN, DS_CMP_OUT_TOK_S};
+  for (size_t i = 0; i < 4; i++) cr_assert_float_eq(p[means[i]], g.exact.predicted[means[i]], 1e-9 * p[means[i]]);
+  /* In flight are all that wait and all that decode: the sums of their times are those of the simulation. */
+  cr_assert_float_eq(1e3 * g.start_s[DS_DIGEST_FLIGHT] / g.requests, g.exact.predicted[DS_CMP_E2E_MEAN], 0.02 * g.exact.predicted[DS_CMP_E2E_MEAN]);
+  x.scenario->run.pool.hw.memory_bytes_per_s *= 0.8;
+  ds_validated v;
+  memset(&v, 0, sizeof v);
+  cr_assert(ds_digest_predict(&g, &x.scenario->run, p) && ds_validate_run(&x, &v));
+  for (size_t i = 0; i < 4; i++)
+    cr_assert_float_eq(p[means[i]], v.predicted[means[i]], 0.02 * v.predicted[means[i]], "%s: %g, simulated %g", ds_compared_names[means[i]],
+                       p[means[i]], v.predicted[means[i]]);
+  ds_digest_free(&g);
+  ds_expressed_free(&x);
+  ds_card_cache_free(cards);
+}
+
+/* The rate that is found meets the limits, and a twentieth more does not. */
+Test(edge, is_the_highest_rate_that_meets_the_limits) {
+  ds_measured_run m = row_of("poisson", 500, 100, -1);
+  m.number[DS_RUN_RATE] = 2;
+  m.number[DS_RUN_REQUESTS] = 4000;
+  m.text[DS_RUN_NOTES] = "latency constraint ttft 2000ms / tpot 12ms (p99)";
+  ds_expressed x;
+  ds_card_cache *cards;
+  expressed(&m, &x, &cards);
+  cr_assert(x.at_its_edge && x.limit_ttft_ms == 2000 && x.limit_tpot_ms == 12);
+  ds_validated v;
+  memset(&v, 0, sizeof v);
+  cr_assert(ds_edge_run(&x, 2, &v), "%s", v.why);
+  double rate = v.predicted[DS_CMP_OUT_TOK_S] / x.mean_output;
+  cr_assert(rate > 2 && v.predicted[DS_CMP_TPOT_P99] <= 12 && v.predicted[DS_CMP_TTFT_P99] <= 2000, "%g /s", rate);
+  for (size_t i = 0; i < x.n; i++) x.request[i].arrival_ns = (int64_t)((double)x.request[i].arrival_ns * 2 / (1.05 * rate));
+  cr_assert(ds_validate_run(&x, &v));
+  cr_assert(v.predicted[DS_CMP_TPOT_P99] > 12 || v.predicted[DS_CMP_TTFT_P99] > 2000, "at 1.05 times %g /s: %g and %g ms", rate, v.predicted[DS_CMP_TPOT_P99],
+            v.predicted[DS_CMP_TTFT_P99]);
+  ds_expressed_free(&x);
+  ds_card_cache_free(cards);
+}
+
+Test(express, prompts_that_come_again_are_found_in_the_cache) {
+  ds_measured_run m = row_of("fixed_rate", -1, -1, -1);
+  m.text[DS_RUN_ID] = "BLIS-1-codegen";
+  m.text[DS_RUN_VERSION] = "0.15.1";
+  m.number[DS_RUN_RATE] = 5;
+  m.number[DS_RUN_REQUESTS] = 250;
+  ds_expressed x;
+  ds_card_cache *cards;
+  expressed(&m, &x, &cards);
+  const ds_request *r = x.request;
+  cr_assert(r[0].input_tokens == 566 && r[0].output_tokens == 247 && x.scenario->run.pool.prefix_cache);
+  cr_assert(r[0].spans[0].stream == r[7].spans[0].stream && r[0].spans[0].tokens == 100, "one system prompt");
+  cr_assert(r[3].spans[1].stream == r[103].spans[1].stream && r[3].spans[1].stream != r[4].spans[1].stream, "a hundred questions");
+  cr_assert_str_eq(x.scenario->run.pool.engine.name, "vllm-2026");
+  ds_expressed_free(&x);
+  ds_card_cache_free(cards);
+}
+
+/* Plans made ahead: who arrives while an iteration runs waits for the one after the next. With leases and without, the
+ * same bits. */
+typedef struct seen_steps {
+  int64_t arrival_ns;
+  int after;    /* iterations that began after the arrival, up to the one that has it */
+  bool entered;
+} seen_steps;
+
+static void see(void *user, const ds_step *s) {
+  seen_steps *t = user;
+  if (t->entered || s->start_ns <= t->arrival_ns) return;
+  t->after++;
+  for (uint32_t i = 0; i < s->n_prefill; i++) t->entered = t->entered || s->lists[2 * i] == 1;
+}
+
+Test(plans_ahead, an_arrival_waits_for_one_plan_more) {
+  ds_measured_run m = row_of("fixed_rate", 300, 60, -1);
+  m.number[DS_RUN_RATE] = 9.7;
+  m.number[DS_RUN_REQUESTS] = 40;
+  for (int ahead = 0; ahead <= 1; ahead++) {
+    ds_expressed x;
+    ds_card_cache *cards;
+    expressed(&m, &x, &cards);
+    ds_engine_card *e = &x.scenario->run.pool.engine;
+    e->api_per_request_s = e->api_per_token_s = 0;
+    e->plans_ahead = ahead;
+    seen_steps t = {.arrival_ns = x.request[1].arrival_ns};
+    ds_validated stepped, leased;
+    memset(&stepped, 0, sizeof stepped);
+    memset(&leased, 0, sizeof leased);
+    cr_assert(ds_validate_watched(&x, see, &t, &stepped) && ds_validate_run(&x, &leased));
+    cr_assert(t.entered && t.after == 1 + ahead, "%d iterations after the arrival", t.after);
+    for (int k = 0; k < DS_CMP_N; k++) cr_assert_eq(stepped.predicted[k], leased.predicted[k], "%s", ds_compared_names[k]);
+    ds_expressed_free(&x);
+    ds_card_cache_free(cards);
+  }
+}
+
 /* --- fits -------------------------------------------------------------------------------------------- */
 
-static size_t count_inside, count_all;
+/* Of each parameter: seeds in which it was fitted, and in which its interval held the truth. */
+static struct {
+  char path[48];
+  size_t fitted, inside;
+} recovered[8];
+static size_t n_recovered;
+
+static void count_recovered(const char *path, bool inside) {
+  size_t i = 0;
+  while (i < n_recovered && strcmp(recovered[i].path, path) != 0) i++;
+  if (i == n_recovered) snprintf(recovered[n_recovered++].path, sizeof recovered[0].path, "%s", path);
+  recovered[i].fitted++;
+  recovered[i].inside += inside;
+}
 
 /* Rows that a changed card would give, 5 % noise; the fit starts from the card as it is. */
 static void recover(uint64_t seed) {
@@ -208,7 +340,7 @@ static void recover(uint64_t seed) {
   ds_rng g = ds_rng_stream(seed, DS_PURPOSE_TEST, 0);
   truth.gemm[DS_GEMM_BF16].ec *= ds_draw_uniform(&g, 0.7, 0.95);
   truth.gemm[DS_GEMM_BF16].em *= ds_draw_uniform(&g, 0.7, 1);
-  truth.decode_kv16.em *= ds_draw_uniform(&g, 0.7, 1);
+  truth.library[DS_LIBRARY_VLLM].decode_kv16.em *= ds_draw_uniform(&g, 0.7, 1);
   truth.prefill_16.ec *= ds_draw_uniform(&g, 0.7, 1.2);
   ds_card_cache_hardware(cards, "h100-sxm", &truth, "hwprofiles/h100-sxm.yaml");
   for (size_t i = 0; i < N; i++) {
@@ -221,7 +353,7 @@ static void recover(uint64_t seed) {
   }
   ds_card_cache_hardware(cards, "h100-sxm", &start, "hwprofiles/h100-sxm.yaml");
   ds_diag d = {.exit = DS_EXIT_OK};
-  c->only = "gemm_bf16.ec,gemm_bf16.em,attn_decode_kv16.em,attn_prefill_16.ec,allreduce.e2";
+  c->only = "gemm_bf16.ec,gemm_bf16.em,vllm.attn_decode_kv16.em,attn_prefill_16.ec,allreduce.e2";
   c->noise = 0.05;
   c->jobs = 1;
   cr_assert(ds_calibration_rows(c, &runs, cards, &here, &d), "%s", d.text);
@@ -238,8 +370,7 @@ static void recover(uint64_t seed) {
       continue;
     }
     if (p->state != DS_FIT_FITTED) continue;
-    count_all++;
-    count_inside += p->from <= is && is <= p->to;
+    count_recovered(c->param[k].field->path, p->from <= is && is <= p->to);
   }
   cr_assert(c->fit.after < c->fit.before);
   ds_calibration_free(c);
@@ -251,8 +382,15 @@ Test(calibrate, recovers_what_can_be_told_and_names_what_cannot) {
   const char *deep = getenv("DRYSERVE_DEEP");
   uint64_t seeds = deep != NULL && deep[0] == '1' ? 100 : 2;
   for (uint64_t seed = 1; seed <= seeds; seed++) recover(seed);
-  cr_assert(count_all >= 2 * seeds, "at least two of four are told apart: %zu", count_all);
-  cr_assert(count_inside * 10 >= count_all * 9, "%zu of %zu inside their intervals", count_inside, count_all);
+  size_t fitted = 0;
+  for (size_t i = 0; i < n_recovered; i++) {
+    fitted += recovered[i].fitted;
+    if (seeds > 2) cr_log_info("%s: fitted in %zu of %zu seeds, %zu inside", recovered[i].path, recovered[i].fitted, (size_t)seeds, recovered[i].inside);
+    /* Where it is fitted at all its interval holds nine times of ten; of two seeds, both may not miss. */
+    cr_assert(recovered[i].inside * 10 >= recovered[i].fitted * (seeds > 2 ? 9 : 5), "%s: %zu of %zu inside", recovered[i].path,
+              recovered[i].inside, recovered[i].fitted);
+  }
+  cr_assert(fitted >= 2 * seeds, "at least two of four are told apart: %zu", fitted);
 }
 
 /* Two parameters that only act as a product cannot be told apart; with few points nothing is fitted. */

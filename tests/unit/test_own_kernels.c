@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What an engine card changes in the price of kernels: its library's own efficiencies, products that start as fast as
+ * 16-bit ones, and a sampler that pays for its vocabulary. */
+#include "cards.h"
+
+#include <math.h>
+
+#include "cost/operators.h"
+
+static double decode_s(const ds_run *run) {
+  ds_pricer *p = pricer_of(run, 64, 64);
+  double s = ds_decode_s(ds_price_decode(p, 16), 16 * 1000.0);
+  ds_pricer_free(p);
+  return s;
+}
+
+Test(own_kernels, a_library_replaces_its_groups_for_its_engine_alone) {
+  ds_run r = run_of("llama-3.1-8b", "h100-sxm", "vllm-2025", DS_FMT_BF16, DS_FMT_BF16, 1);
+  memset(r.pool.hw.library, 0, sizeof r.pool.hw.library);
+  double pooled = decode_s(&r);
+  ds_run own = r, replaced = r, other = r;
+  ds_eff_decode slow = r.pool.hw.decode_kv16;
+  slow.em *= 0.5;
+  own.pool.hw.library[DS_LIBRARY_VLLM].decode_kv16 = slow;
+  other.pool.hw.library[DS_LIBRARY_TRTLLM].decode_kv16 = slow;
+  replaced.pool.hw.decode_kv16 = slow;
+  cr_assert_eq(decode_s(&own), decode_s(&replaced));
+  cr_assert_eq(decode_s(&other), pooled);
+  cr_assert_gt(decode_s(&own), pooled);
+  own.cost_tier = DS_COST_SPEED_OF_LIGHT;
+  r.cost_tier = DS_COST_SPEED_OF_LIGHT;
+  cr_assert_eq(decode_s(&own), decode_s(&r), "no efficiency bounds it");
+}
+
+/* One more launch, and the passes over the activations: M K (2 + 1) bytes. */
+Test(own_kernels, fixed_scales_save_the_kernel_that_finds_them) {
+  ds_run r = run_of("llama-3.1-8b", "h200-sxm", "generic", DS_FMT_FP8, DS_FMT_BF16, 1);
+  const ds_hw *hw = &r.pool.hw;
+  ds_gemm found = ds_gemm_bind(hw, DS_FMT_FP8, false), fixed = ds_gemm_bind(hw, DS_FMT_FP8_STATIC, false);
+  cr_assert_gt(hw->gemm[DS_GEMM_FP8].t0_s, hw->gemm[DS_GEMM_BF16].t0_s);
+  double saved = ds_gemm_time(&found, 64, 4096, 4096).s - ds_gemm_time(&fixed, 64, 4096, 4096).s;
+  double launch = hw->gemm[DS_GEMM_FP8].t0_s - hw->gemm[DS_GEMM_BF16].t0_s;
+  double passes = 64.0 * 4096 * 3 / (hw->memory_bytes_per_s * hw->gemm[DS_GEMM_FP8].em);
+  cr_assert_float_eq(saved, launch + passes, 1e-12);
+  /* NVFP4 is written by the kernel before on engines that say so, and only there. */
+  ds_run four = run_of("llama-3.1-8b", "b200-sxm", "generic", DS_FMT_NVFP4, DS_FMT_BF16, 1), fused = four;
+  fused.pool.engine.fused_nvfp4 = true;
+  cr_assert_lt(decode_s(&fused), decode_s(&four));
+  r.pool.engine.fused_nvfp4 = false;
+  double plain = decode_s(&r);
+  r.pool.engine.fused_nvfp4 = true;
+  cr_assert_eq(decode_s(&r), plain, "fp8 with scales of its own is no NVFP4");
+}
+
+Test(own_kernels, the_sampler_pays_for_the_vocabulary_on_every_device) {
+  for (int64_t tp = 1; tp <= 2; tp++) {
+    ds_run r = run_of("llama-3.1-8b", "h100-sxm", "vllm-2025", DS_FMT_BF16, DS_FMT_BF16, tp);
+    double without = decode_s(&r);
+    r.pool.engine.sampler_bytes = 100;
+    double bytes = 16.0 * 128256 * 100, rate = r.pool.hw.memory_bytes_per_s * r.pool.hw.elementwise_em;
+    cr_assert_float_eq(decode_s(&r) - without, bytes / rate, 1e-12);
+  }
+}
