@@ -91,15 +91,15 @@ static void csv_failed(ds_outfile *out, int64_t arrival_ns, uint32_t input, uint
   ds_out_text(out, "\n");
 }
 
-/* Of a request that was answered. */
+/* Of a request that was admitted. With "warmup" it is in no figure, answered or not. */
 static const char *status_of(const ds_drive *drive, const ds_record *q) {
-  return ds_warmup_has(&drive->warmup, q) ? "warmup" : "ok";
+  return ds_warmup_has(&drive->warmup, q) ? "warmup" : q->timed_out ? "timeout" : "ok";
 }
 
 static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *status,
                     const char *class_name) {
   if (q->timed_out) {
-    csv_failed(out, q->arrival_ns, q->input_tokens, q->output_tokens, "timeout", id, class_name);
+    csv_failed(out, q->arrival_ns, q->input_tokens, q->output_tokens, status, id, class_name);
     return;
   }
   csv_cell(out, id);
@@ -228,7 +228,7 @@ static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q
                            .request = {.arrival_ns = q->arrival_ns,
                                        .input_tokens = q->input_tokens,
                                        .output_tokens = q->output_tokens}};
-    jsonl_failed(out, drive, &f, "timeout", class_name);
+    jsonl_failed(out, drive, &f, status_of(drive, q), class_name);
     return;
   }
   jsonl_begin(out, drive, trace_index, class_name);

@@ -157,6 +157,15 @@ ds run numbered.yaml --steps - --quiet
 grep -q '"prefill":\[\[0,10\]\]' out && ds run numbered.yaml --requests - && [ "$(cut -d, -f1 out | tr '\n' ' ')" = "id 0 1 " ]
 verdict $? "a trace without ids numbers its requests"
 
+# R1 and R2 would end at 48 and 36 ms; R1 is not counted at all.
+ds run two.yaml --set workload.client.timeout='30 ms' --set workload.warmup.requests=1 --requests - --json j --quiet
+cut -d, -f8 <(tail -n +2 out | sed 's/"R,1"/R1/') | tr '\n' ' ' >got
+ds run two.yaml --set workload.client.timeout='30 ms' --set workload.warmup.requests=1 --requests r.jsonl --quiet
+printf 'warmup timeout ok ' >want
+same want got && grep -q '"failed": 1,' j && grep -q '"completed": 1,' j &&
+  [ "$(grep -o '"status":"[a-z]*"' r.jsonl | cut -d'"' -f4 | tr '\n' ' ')" = "$(cat want)" ]
+verdict $? "each request of a file says whether it counts: warmup, timeout, ok"
+
 # Prompts of 30 and 60 tokens in a pool of 40: R1 and R3 can never run as they are.
 sed '/requests:/,$d' two.yaml >large.yaml
 echo '  {trace: large.jsonl, import: {oversize: reject}}' >>large.yaml

@@ -154,6 +154,21 @@ Test(timeout, a_static_batch_runs_to_its_end) {
   done();
 }
 
+/* The same, where all tokens come at the end of the batch: no gaps, and three tokens at 37 ms and one at 89. */
+Test(timeout, a_static_batch_that_answers_at_its_end_has_no_gaps) {
+  const ds_result *r = run("static, scheduler_options: {max_batch_size: 1, emit: batch-end}",
+                           "{arrival_ns: 0, input_tokens: 50, output_tokens: 3}, {arrival_ns: 0, input_tokens: 50, "
+                           "output_tokens: 3}, {arrival: 1 ms, input_tokens: 50, output_tokens: 3}, {arrival: 50 ms, "
+                           "input_tokens: 50, output_tokens: 1}",
+                           "timeout: 40 ms");
+  cr_assert_eq(r->completed, 2);
+  cr_assert_eq(r->itl->count, 0);
+  ds_summary s;
+  cr_assert(ds_summary_of(&sc.run, r, &drive.arrivals, 0, &s));
+  cr_assert_eq(s.max_output_tokens_per_s, 4);
+  done();
+}
+
 Test(timeout, nobody_is_served_and_no_limit_is_met) {
   const ds_result *r = run(ONE_SEAT, "{arrival_ns: 0, input_tokens: 50, output_tokens: 9}", "timeout: 1 ms");
   ds_summary s;
