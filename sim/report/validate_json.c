@@ -80,6 +80,13 @@ bool ds_validation_json(ds_outfile *out, const ds_validation *x) {
   ds_json_count(&j, "more_than_10_percent_apart", p.pairs);
   ds_json_count(&j, "in_order", p.ordered);
   ds_json_number(&j, "median_regret", p.regret_median);
+  for (int k = 0; k < DS_STRATA; k++) { /* by the less trusted of the two */
+    static const char *const names[DS_STRATA] = {"A", "B", "C"};
+    ds_json_object(&j, names[k]);
+    ds_json_count(&j, "more_than_10_percent_apart", p.pairs_of[k]);
+    ds_json_count(&j, "in_order", p.ordered_of[k]);
+    ds_json_end_object(&j);
+  }
   ds_json_end_object(&j);
   bool ok = cells(&j, x);
   ds_json_array(&j, "runs");
