@@ -11,6 +11,7 @@
 
 typedef struct lease {
   int64_t now_ns, horizon_ns;
+  int64_t last_ns;   /* beyond horizon_ns: where one iteration more may begin, of a plan that does not see who arrives */
   int64_t ctx;       /* exact integer; double inside the loop */
   int64_t free_blocks;
   uint32_t phase;
@@ -27,6 +28,13 @@ typedef struct lease {
 /* Iterations [from, to) of a block ended in the second at hand. */
 static inline void count_tokens(const ds_replica *r, const lease *l, uint64_t from, uint64_t to) {
   if (r->second != NULL) r->second->tokens += (to - from) * l->emitting;
+}
+
+/* Somebody arrives, or may, before this iteration is over: it is the last, or one more is. So many there will be. */
+static DS_APART uint64_t at_horizon(lease *l, int64_t t, uint64_t n, uint64_t most) {
+  if (t >= l->last_ns) return n;
+  l->horizon_ns = l->last_ns;
+  return n < most ? n + 1 : n;
 }
 
 /* One block of iterations, up to `most`. p (the overlap exponent), exact (every gap is kept) and general (layers that
@@ -92,7 +100,7 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
         st = ds_count_second(s, r, t);
         if (st != DS_OK) break;
       }
-      if (t >= l->horizon_ns) break; /* somebody arrives, or may, before this iteration is over */
+      if (t >= l->horizon_ns) most = at_horizon(l, t, n, most);
       t_stop = l->horizon_ns < r->second_end_ns ? l->horizon_ns : r->second_end_ns;
     }
   }
@@ -157,14 +165,14 @@ static ds_status settle(ds_sim *s, ds_replica *r, const lease *l, const ds_decod
 
 /* Iterations of one batch until somebody is done (then r->v.iteration is `done`), or something else ends the lease. */
 static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64_t done, uint64_t limit, int64_t horizon_ns,
-                           bool *ended) {
+                           int64_t last_ns, bool *ended) {
   const uint32_t rows = r->v.n_decoding + r->v.n_held;
   const ds_decode_price *price = ds_price_decode(s->pricer, rows);
   const uint64_t cap = s->unlimited || r->kv.total_blocks < MANY_BLOCKS ? BLOCK_ITERATIONS : 64;
   *ended = true;
   for (;;) {
     uint64_t most = (done < limit ? done : limit) - r->v.iteration;
-    lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
+    lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .last_ns = last_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
                .phase = r->phase, .most = most < cap ? most : cap, .emitting = plan->emit_at_end ? 0 : r->v.n_decoding};
     ds_status st = s->itl.exact ? run_exact(s, r, &l, price, rows) : run_fast(s, r, &l, price, rows);
     DS_TRY(st);
@@ -189,12 +197,14 @@ static bool goes_on(const ds_sim *s, const ds_replica *r, const ds_plan *plan, i
 
 ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
   const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
+  int64_t last_ns = horizon_ns;
+  if (s->late && !s->opt.closed_loop) last_ns = r->deadline_ns < until_ns ? r->deadline_ns : until_ns;
   r->totals.leases++;
   r->cur.hold_finished = plan->hold_finished;
   r->cur.emit_at_end = plan->emit_at_end;
   do {
     bool ended;
-    DS_TRY(run_batch(s, r, plan, ds_wheel_next(&r->finish, s->link, r->v.iteration), limit, horizon_ns, &ended));
+    DS_TRY(run_batch(s, r, plan, ds_wheel_next(&r->finish, s->link, r->v.iteration), limit, horizon_ns, last_ns, &ended));
     if (ended) return DS_OK;
     /* The last iteration finishes somebody, which others must not see before its end. */
     r->end_ns = r->v.now_ns;
