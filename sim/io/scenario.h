@@ -103,6 +103,7 @@ typedef struct ds_workload {
   char rows_order;               /* r: at random, e: each equally often, shuffled; a: as recorded */
   ds_series_kind series;
   int64_t series_runs; /* of a sweep */
+  int64_t least_ns;                     /* that a protocol's run must last; 0: any time */
   int64_t limit_ttft_ns, limit_tpot_ns; /* p99 limits that come with a protocol; 0: none */
   struct ds_law_table *tables;          /* owned */
   /* inline */

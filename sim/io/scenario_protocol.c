@@ -63,17 +63,19 @@ const ds_protocol ds_protocols[] = {
      "GuideLLM: synchronous, concurrent, throughput, constant or poisson, or a sweep of several "
      "runs: synchronous, throughput, and constant rates evenly between what those reached (`rates` "
      "runs in all), of which the highest that holds the slo is looked into; `at` picks one run. "
-     "`warmup` below 1 is a share of the requests, else a count; they are left out of the figures.",
-     "strategy, requests, concurrency or rate, rates (10), at, warmup (0), input_tokens, input_sd "
-     "(0), output_tokens, output_sd (0)",
+     "`warmup` below 1 is a share of the requests, else a count; they are left out of the figures. "
+     "`max_seconds` in place of requests, with constant and poisson: sending ends then; what is in "
+     "flight is awaited.",
+     "strategy, requests or max_seconds, concurrency or rate, rates (10), at, warmup (0), "
+     "input_tokens, input_sd (0), output_tokens, output_sd (0)",
      "vllm-project/guidellm benchmark/profiles/sweep.py, schemas/base.py @14ffe9c6"},
     {"mlperf",
      "MLPerf LoadGen: offline (all at once), server (Poisson at `rate`), interactive (server with "
      "the "
      "tighter limits), single-stream (one after the other). At least the samples of the data set "
      "and "
-     "600 s of arrivals (offline: add requests until it lasts 600 s); with lengths: {rows: FILE} "
-     "each sample equally often in shuffled order. "
+     "600 s of arrivals, or, offline, 660 s at the `rate` expected; a run of less than 600 s says "
+     "so. With lengths: {rows: FILE} each sample equally often in shuffled order. "
      "Server limits on p99 TTFT and TPOT become the slo unless the scenario has one. `rate: find` is "
      "LoadGen's search: doubled from 1 /s until invalid, then halved to a tenth.",
      "scenario, benchmark, rate, requests, input_tokens and output_tokens or lengths",
@@ -96,8 +98,8 @@ static const char *const all_keys[] = {
     "tool",       "requests",     "rate",          "burstiness", "max_concurrency", "concurrency",
     "smoothness", "input_tokens", "output_tokens", "input_sd",   "output_sd",       "range_ratio",
     "strategy",   "scenario",     "benchmark",     "lengths",    "rates",           "at",
-    "warmup"};
-static const char *const keys_of[][13] = {
+    "warmup",     "max_seconds"};
+static const char *const keys_of[][14] = {
     {"tool", "requests", "rate", "burstiness", "max_concurrency", "input_tokens", "output_tokens",
      "range_ratio"},
     {"tool", "requests", "rate", "max_concurrency", "input_tokens", "output_tokens", "range_ratio"},
@@ -108,10 +110,11 @@ static const char *const keys_of[][13] = {
      "output_tokens", "output_sd"},
     {"tool", "requests", "concurrency", "input_tokens", "input_sd", "output_tokens", "output_sd"},
     {"tool", "strategy", "requests", "concurrency", "rate", "input_tokens", "input_sd",
-     "output_tokens", "output_sd", "rates", "at", "warmup"},
+     "output_tokens", "output_sd", "rates", "at", "warmup", "max_seconds"},
     {"tool", "scenario", "benchmark", "rate", "requests", "input_tokens", "output_tokens",
      "lengths"},
 };
+#define MLPERF_LEAST_S 600
 enum { VLLM, SGLANG, INFERENCEX, GENAI_PERF, AIPERF, LLMPERF, GUIDELLM, MLPERF };
 
 typedef struct protocol {
@@ -120,6 +123,7 @@ typedef struct protocol {
   FILE *f; /* the generate section being written */
   int64_t requests, concurrency;
   double rate, burstiness, ratio, input_sd, output_sd;
+  double seconds; /* that requests are sent for, in place of a number; 0: not said */
   int64_t input, output; /* tokens; 0: not said */
 } protocol;
 
@@ -284,8 +288,29 @@ static bool llmperf(protocol *p) {
 static bool guidellm_warmup(protocol *p, ds_workload *w) {
   double warmup;
   if (!number(p, "warmup", 0, (double)COUNT_MAX, 0, &warmup)) return false;
+  const ds_node *n = ds_node_get(p->map, "warmup");
+  if (n && p->seconds > 0 && warmup < 1) {
+    ds_complain_key(p->r->d, n, "%s is a share, beside max_seconds", ds_name(p->r, "warmup"));
+    ds_diag_expected(p->r->d, "a count of requests, such as warmup: 20");
+    return false;
+  }
   w->warmup_requests = (int64_t)(warmup < 1 ? warmup * (double)p->requests : warmup);
   return true;
+}
+
+/* In place of a number of requests: how long they are sent, at a rate. */
+static bool max_seconds(protocol *p, bool has_rate) {
+  const ds_node *n = ds_node_get(p->map, "max_seconds");
+  if (!n) return true;
+  const bool both = ds_node_get(p->map, "requests") != NULL;
+  if (both || !has_rate) {
+    ds_complain_key(p->r->d, n, "%s stands %s", ds_name(p->r, "max_seconds"),
+                    both ? "beside requests" : "without a rate");
+    ds_diag_expected(p->r->d, both ? "one of requests: 1000 and max_seconds: 60"
+                                   : "max_seconds beside strategy: constant or poisson");
+    return false;
+  }
+  return number(p, "max_seconds", 1e-3, 1e7, 0, &p->seconds);
 }
 
 /* A sweep is several runs; without `at` its first stands for all until they are made. */
@@ -299,7 +324,7 @@ static bool guidellm_sweep(protocol *p, ds_workload *w) {
     ds_diag_expected(p->r->d, "rates: 10, the runs of a sweep, which finds its rates itself");
     return false;
   }
-  if (!count(p, "requests", 0, &p->requests) || !count(p, "rates", 10, &w->series_runs)) return false;
+  if (!max_seconds(p, false) || !count(p, "requests", 0, &p->requests) || !count(p, "rates", 10, &w->series_runs)) return false;
   if (w->series_runs < 3 || w->series_runs > 60) {
     ds_complain(p->r->d, ds_node_get(p->map, "rates"), "%s is %lld", ds_name(p->r, "rates"),
                 (long long)w->series_runs);
@@ -338,7 +363,8 @@ static bool guidellm(protocol *p, ds_workload *w) {
     return false;
   }
   if (!ds_want_choice(n, ds_name(p->r, "strategy"), strategies, LEN(strategies), &k, p->r->d) ||
-      !count(p, "requests", 0, &p->requests) || !rate(p))
+      !max_seconds(p, k > 2) || (p->seconds == 0 && !count(p, "requests", 0, &p->requests)) ||
+      !rate(p))
     return false;
   static const char *const needs[] = {"", "concurrency", "", "rate", "rate"};
   const char *const extra[] = {"concurrency", "rate"};
@@ -380,10 +406,11 @@ static bool loadgen(protocol *p, ds_workload *w) {
   if (find) p->rate = 1; /* where the search begins */
   if (find && server) w->series = DS_SERIES_SEARCH;
   if (server && p->rate == 0) return missing(p, "rate", "rate: 20 /s, the target of the server, or rate: find");
-  if (!server && p->rate > 0) {
+  if (!server && p->rate > 0 && (find || k == 3)) {
     ds_complain_key(p->r->d, ds_node_get(p->map, "rate"), "%s stands beside scenario: %s",
                     ds_name(p->r, "rate"), scenarios[k]);
-    ds_diag_expected(p->r->d, "a rate only beside server and interactive");
+    ds_diag_expected(p->r->d, k == 3 ? "a rate only beside server, interactive and offline"
+                                     : "rate: 40 /s, the samples a second that are expected");
     return false;
   }
   if (k == 2 && mlperf[m].fast_ttft_ms == 0) {
@@ -391,15 +418,18 @@ static bool loadgen(protocol *p, ds_workload *w) {
     ds_diag_expected(p->r->d, "server or offline");
     return false;
   }
-  /* Both minima: the samples of the data set, and 600 s of arrivals. */
+  /* Both minima: the samples of the data set, and 600 s: of arrivals, or, offline, a tenth more
+   * than that at the rate expected (kSlack of loadgen/test_settings_internal.cc). */
   int64_t least = mlperf[m].samples;
-  if (server && p->rate * 600 > (double)least) least = (int64_t)(p->rate * 600 + 0.999999);
+  const double of_rate = p->rate * MLPERF_LEAST_S * (server ? 1 : 1.1);
+  if (of_rate > (double)least) least = (int64_t)(of_rate + 0.999999);
+  if (!server) w->least_ns = (int64_t)MLPERF_LEAST_S * DS_NS_PER_S;
   if (!count(p, "requests", k == 3 ? 0 : least, &p->requests)) return false;
   if (k < 3 && p->requests < least) {
     ds_complain(p->r->d, ds_node_get(p->map, "requests"), "%s is %lld", ds_name(p->r, "requests"),
                 (long long)p->requests);
     ds_diag_expected(p->r->d, "at least %lld: the rules ask for all samples%s", (long long)least,
-                     server ? " and 600 s" : "");
+                     p->rate > 0 ? " and 600 s" : "");
     return false;
   }
   p->concurrency = k == 3;
@@ -480,7 +510,10 @@ bool ds_read_protocol(ds_reader *r, const ds_node *map, ds_workload *w) {
   p.f = open_memstream(&text, &bytes);
   if (!p.f) return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
   bool ok = write_generate(&p, tool, w);
-  fprintf(p.f, "requests: %lld\n", (long long)p.requests);
+  if (p.seconds > 0)
+    fprintf(p.f, "duration: %.9f s\n", p.seconds);
+  else
+    fprintf(p.f, "requests: %lld\n", (long long)p.requests);
   ok = fclose(p.f) == 0 && ok;
   ds_doc doc;
   snprintf(file, sizeof file, "protocol %s", names[tool]);

@@ -61,6 +61,18 @@ static void about_load(ds_warnings *w, const ds_summary *s) {
   }
 }
 
+/* MLPerf's offline and single-stream runs last as long as they take, but not less than 600 s. */
+static void about_rules(ds_warnings *w, const ds_scenario *sc, const ds_summary *s) {
+  const double least_s = (double)sc->workload.least_ns * 1e-9;
+  if (s->duration_s <= 0 || s->duration_s >= least_s) return;
+  char lasted[DS_NUMBER_BYTES];
+  ds_put_short(lasted, s->duration_s);
+  add(w,
+      "the run lasts %s s, and the rules of %s ask for %g s: about %.0f requests would do",
+      lasted, sc->workload.protocol, least_s,
+      1.1 * least_s / s->duration_s * (double)sc->workload.requests);
+}
+
 static void about_import(ds_warnings *w, const ds_trace_report *t) {
   if (t == NULL) return;
   if (t->dropped_zero > 0)
@@ -74,6 +86,7 @@ void ds_warnings_of(const ds_scenario *sc, const ds_drive *drive, const ds_summa
                     ds_warnings *out) {
   out->n = 0;
   about_load(out, s);
+  about_rules(out, sc, s);
   about_import(out, ds_trace_report_of(drive->trace));
   if (drive->result->seconds->overflow)
     add(out, "the run lasts longer than two years; counters per second stop there");

@@ -104,6 +104,18 @@ Test(protocols, send_what_the_tools_send) {
   done(&s);
 }
 
+Test(protocols, guidellm_sends_for_a_time) {
+  sent s = send_all("{tool: guidellm, strategy: constant, rate: 4 /s, max_seconds: 2.5, "
+                    "input_tokens: 256, output_tokens: 128}");
+  cr_assert(s.n == 9 && s.q[8].arrival_ns == 2250000000); /* 0.25 s, 0.5 s ... before 2.5 s */
+  done(&s);
+  s = send_all("{tool: guidellm, strategy: poisson, rate: 40 /s, max_seconds: 100, warmup: 7, "
+               "input_tokens: 256, output_tokens: 128}");
+  cr_assert(fabs((double)s.n - 4000) < 4 * sqrt(4000) && s.sc.workload.warmup_requests == 7);
+  cr_assert(s.q[s.n - 1].arrival_ns < 100 * INT64_C(1000000000));
+  done(&s);
+}
+
 Test(protocols, mlperf_has_its_minima_limits_and_equal_issue) {
   sent s = send_all("{tool: mlperf, scenario: server, benchmark: llama2-70b, rate: 50 /s, "
                     "input_tokens: 290, output_tokens: 290}");
@@ -120,6 +132,15 @@ Test(protocols, mlperf_has_its_minima_limits_and_equal_issue) {
   s = send_all("{tool: mlperf, scenario: single-stream, benchmark: llama3.1-8b, requests: 100, "
                "input_tokens: 290, output_tokens: 290}");
   cr_assert(s.sc.workload.concurrency == 1 && s.sc.run.slo.n_run == 0);
+  cr_assert_eq(s.sc.workload.least_ns, 600 * INT64_C(1000000000));
+  done(&s);
+  s = send_all("{tool: mlperf, scenario: offline, benchmark: llama3.1-8b, rate: 50 /s, "
+               "input_tokens: 290, output_tokens: 290}");
+  cr_assert_eq(s.n, 33000u); /* 1.1 * 600 s * 50 /s */
+  done(&s);
+  s = send_all("{tool: mlperf, scenario: offline, benchmark: llama3.1-8b, rate: 20 /s, "
+               "input_tokens: 290, output_tokens: 290}");
+  cr_assert_eq(s.n, 13368u); /* 13,200 and the samples */
   done(&s);
 
   char path[] = "/tmp/dryserve-rows-XXXXXX", protocol[300];
@@ -175,7 +196,24 @@ Test(protocols, what_a_tool_cannot_do_is_refused) {
        "no interactive"},
       {"{tool: mlperf, scenario: offline, benchmark: llama2-70b, requests: 100, input_tokens: 1, "
        "output_tokens: 1}",
-       "requests is 100"}};
+       "requests is 100"},
+      {"{tool: mlperf, scenario: offline, benchmark: llama2-70b, rate: 100 /s, requests: 24576, "
+       "input_tokens: 1, output_tokens: 1}",
+       "requests is 24576"},
+      {"{tool: mlperf, scenario: single-stream, benchmark: llama2-70b, rate: 1 /s, requests: 9, "
+       "input_tokens: 1, output_tokens: 1}",
+       "stands beside scenario: single-stream"},
+      {"{tool: guidellm, strategy: constant, rate: 4 /s, max_seconds: 2, requests: 5, "
+       "input_tokens: 1, output_tokens: 1}",
+       "max_seconds stands beside requests"},
+      {"{tool: guidellm, strategy: concurrent, concurrency: 4, max_seconds: 2, input_tokens: 1, "
+       "output_tokens: 1}",
+       "max_seconds stands without a rate"},
+      {"{tool: guidellm, strategy: sweep, max_seconds: 2, input_tokens: 1, output_tokens: 1}",
+       "max_seconds stands without a rate"},
+      {"{tool: guidellm, strategy: constant, rate: 4 /s, max_seconds: 2, warmup: 0.1, "
+       "input_tokens: 1, output_tokens: 1}",
+       "warmup is a share"}};
   for (size_t i = 0; i < DS_ARRAY_LEN(c); i++) {
     ds_scenario sc;
     ds_diag d;
