@@ -399,17 +399,17 @@ static bool read_warmup(ds_reader *r, const ds_node *warmup, ds_workload *w) {
   static const char *const keys[] = {"requests", "duration"};
   char text[48];
   if (!warmup) return true;
-  if (strcmp(r->root, "workload") != 0) {
-    ds_complain_key(r->d, warmup, "%s: a warm-up is for one workload alone", ds_name(r, "warmup"));
-    ds_diag_expected(r->d, "no warmup among several workloads");
-    return false;
-  }
   enter(r, "warmup");
   if (!ds_section(r, warmup, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *n = ds_node_get(warmup, "requests"), *t = ds_node_get(warmup, "duration");
   if (!n == !t) {
     ds_complain(r->d, warmup, "%s wants one of requests and duration", ds_name(r, ""));
     ds_diag_expected(r->d, "warmup: {requests: 100} or warmup: {duration: 60 s}");
+    return false;
+  }
+  if (n && strcmp(r->root, "workload") != 0) {
+    ds_complain_key(r->d, n, "%s: a number among several workloads", ds_name(r, "requests"));
+    ds_diag_expected(r->d, "warmup: {duration: 60 s}, the same for all");
     return false;
   }
   if (n) return ds_opt_integer(r, warmup, "requests", 0, TOKENS_MAX, 0, &w->warmup_requests) && enter(r, "");
@@ -471,11 +471,6 @@ static bool read_client(ds_reader *r, const ds_node *client, ds_workload *w) {
   static const char *const keys[] = {"stream",         "rtt",         "timeout", "retries", "backoff",
                                      "backoff_factor", "backoff_max", "jitter"};
   if (!client) return true;
-  if (strcmp(r->root, "workload") != 0) {
-    ds_complain_key(r->d, client, "%s: clients are for one workload alone", ds_name(r, "client"));
-    ds_diag_expected(r->d, "no client among several workloads");
-    return false;
-  }
   enter(r, "client");
   bool stream;
   char text[48];
@@ -527,6 +522,27 @@ static bool has_itl(const ds_slo *slo) {
   return slo->request.itl_ns > 0;
 }
 
+static bool same_patience(const ds_patience *a, const ds_patience *b) {
+  return a->timeout_ns == b->timeout_ns && a->retries == b->retries &&
+         a->backoff_ns == b->backoff_ns && a->backoff_factor == b->backoff_factor &&
+         a->backoff_max_ns == b->backoff_max_ns && a->jitter == b->jitter;
+}
+
+/* The clock of the client, when he gives up, and the warm-up are those of the whole run. */
+static bool check_same(ds_reader *r, const ds_node *n, const ds_workload *w, const ds_workload *first) {
+  const char *key = NULL;
+  if (w->rtt_ns != first->rtt_ns || w->no_stream != first->no_stream ||
+      !same_patience(&w->patience, &first->patience))
+    key = "client";
+  else if (w->warmup_ns != first->warmup_ns)
+    key = "warmup";
+  if (!key) return true;
+  const ds_node *own = ds_node_get(n, key);
+  ds_complain(r->d, own ? own : n, "%s is not as in the first workload", ds_name(r, key));
+  ds_diag_expected(r->d, "the same %s for all workloads", key);
+  return false;
+}
+
 /* What only one workload alone can have, and what each of several must have. */
 static bool check_stream(ds_reader *r, const ds_node *n, const ds_workload *w, size_t i) {
   const ds_node *slo = ds_node_get(n, "slo");
@@ -549,6 +565,13 @@ static bool check_stream(ds_reader *r, const ds_node *n, const ds_workload *w, s
     ds_diag_expected(r->d, "limits on ttft, tpot and e2e");
     return false;
   }
+  if (w->warmup_requests > 0) { /* of a protocol */
+    ds_complain(r->d, n, "%s: a warm-up of %lld requests among several workloads", ds_name(r, ""),
+                (long long)w->warmup_requests);
+    ds_diag_expected(r->d, "warmup: {duration: 60 s}, the same for all");
+    return false;
+  }
+  if (i > 0 && !check_same(r, n, w, &r->s->stream[0])) return false;
   if (i == 0 || w->oversize == r->s->stream[0].oversize) return true;
   ds_complain(r->d, n, "%s: import.oversize is another than that of the first", ds_name(r, ""));
   ds_diag_expected(r->d, "one rule for all");
@@ -598,6 +621,10 @@ bool ds_read_workloads(ds_reader *r, const ds_node *list) {
   w->n_stream = s->n_stream;
   w->closed_loop = closed;
   w->oversize = s->stream[0].oversize;
+  w->rtt_ns = s->stream[0].rtt_ns;
+  w->no_stream = s->stream[0].no_stream;
+  w->patience = s->stream[0].patience;
+  w->warmup_ns = s->stream[0].warmup_ns;
   w->max_tokens_is_output = true;
   for (size_t i = 0; i < s->n_stream; ++i)
     w->max_tokens_is_output = w->max_tokens_is_output && s->stream[i].max_tokens_is_output;

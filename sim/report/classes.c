@@ -61,6 +61,7 @@ static bool judge_class(const ds_scenario *sc, const ds_drive *drive, const int6
   memset(&c, 0, sizeof c);
   const ds_workload *w = &sc->stream[k];
   out->workload = w;
+  c.arrivals.rtt_ns = drive->arrivals.rtt_ns;
   bool good = pick(drive, arrival_ns, k, &c);
   if (good) {
     ds_run run = sc->run;

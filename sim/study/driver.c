@@ -396,6 +396,7 @@ const char *ds_drive_id(ds_drive *drive, uint64_t k) {
 
 size_t ds_drive_stream(const ds_drive *drive, size_t i) {
   if (drive->merged == NULL) return 0;
+  i += drive->warmup.n;
   uint64_t fed = drive->ordered.index != NULL ? drive->ordered.index[i] : i;
   return ds_merged_stream(drive->merged, ds_oversize_trace_index(&drive->oversize, fed));
 }

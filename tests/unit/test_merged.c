@@ -111,6 +111,86 @@ Test(merged, each_class_is_judged_by_its_own_slo) {
   ds_scenario_free(&sc);
 }
 
+typedef struct by_class {
+  ds_classes c;
+  ds_drive drive;
+  ds_scenario sc;
+  ds_summary all;
+} by_class;
+
+static void run_classes(const char *workloads, by_class *b) {
+  ds_diag d;
+  memset(b, 0, sizeof *b);
+  cr_assert(load(workloads, &b->sc, &d), "%s", d.text);
+  ds_classes_complete(&b->sc);
+  ds_drive_options opt = {0};
+  cr_assert(ds_drive_run(&b->sc, &opt, &b->drive, &d), "%s", d.text);
+  cr_assert(ds_classes_of(&b->sc, &b->drive, &b->c));
+  cr_assert(ds_summary_of(&b->sc.run, b->drive.result, &b->drive.arrivals, 0, &b->all));
+}
+
+static void free_classes(by_class *b) {
+  ds_classes_free(&b->c);
+  ds_drive_free(&b->drive);
+  ds_scenario_free(&b->sc);
+}
+
+/* All workloads have the same clients: a round trip later, and nothing before the end. */
+Test(merged, clients_are_those_of_all) {
+  by_class server, client;
+  run_classes("[" CHAT "}, " LONG "}]", &server);
+  run_classes("[" CHAT ", client: {rtt: 40 ms, stream: false}}, " LONG
+              ", client: {stream: false, rtt: 40 ms}}]",
+              &client);
+  for (size_t k = 0; k < 2; k++) {
+    const ds_summary *s = &server.c.of[k].summary, *c = &client.c.of[k].summary;
+    cr_assert_float_eq(c->e2el.mean, s->e2el.mean + 40, 1e-6);
+    cr_assert_float_eq(c->ttft.mean, c->e2el.mean, 1e-9);
+  }
+  free_classes(&server);
+  free_classes(&client);
+}
+
+Test(merged, a_warm_up_takes_from_each_class) {
+  by_class plain, late;
+  run_classes("[" CHAT "}, " LONG "}, " TALK "}]", &plain);
+  run_classes("[" CHAT ", warmup: {duration: 5 s}}, " LONG ", warmup: {duration: 5 s}}, " TALK
+              ", warmup: {duration: 5 s}}]",
+              &late);
+  size_t count[3] = {0};
+  ds_arrival_walk w = {0, 0, 0};
+  int64_t first_ns = 0;
+  for (size_t i = 0; i < plain.drive.result->n; i++) {
+    int64_t at_ns = ds_arrival_next(&plain.drive.arrivals, &w);
+    if (i == 0) first_ns = at_ns;
+    if (at_ns - first_ns >= 5 * DS_NS_PER_S) count[ds_drive_stream(&plain.drive, i)]++;
+  }
+  for (size_t k = 0; k < 3; k++)
+    cr_assert(count[k] > 0 && late.c.of[k].summary.completed == count[k], "%zu: %zu", k, count[k]);
+  cr_assert_lt(late.all.completed, plain.all.completed);
+  free_classes(&plain);
+  free_classes(&late);
+}
+
+Test(merged, who_gives_up_counts_in_his_class) {
+  by_class b;
+  /* The long prompts alone are 91 ms in their first step. */
+  run_classes("[" CHAT ", client: {timeout: 300 ms}}, " LONG ", client: {timeout: 300 ms}}]", &b);
+  uint64_t given_up = 0, completed = 0;
+  double sum = 0;
+  for (size_t k = 0; k < 2; k++) {
+    const ds_summary *s = &b.c.of[k].summary;
+    given_up += s->timed_out;
+    completed += s->completed;
+    sum += s->e2el.mean * (double)s->completed;
+    cr_assert_eq(s->timed_out + s->completed, k == 0 ? 300u : 100u);
+    cr_assert_leq(s->e2el.max, 300.0);
+  }
+  cr_assert(given_up == b.all.timed_out && given_up > 0 && completed == b.all.completed);
+  cr_assert_float_eq(sum / (double)completed, b.all.e2el.mean, 1e-6);
+  free_classes(&b);
+}
+
 Test(merged, what_cannot_be_mixed_is_refused) {
   static const struct {
     const char *workloads, *says;
@@ -123,7 +203,14 @@ Test(merged, what_cannot_be_mixed_is_refused) {
       {"[{class: a, protocol: {tool: inferencex, concurrency: 4}}]",
        "concurrency is for one workload"},
       {"[" CHAT ", slo: {itl: 5 ms}}]", "gaps between tokens"},
-      {"[" CHAT ", client: {rtt: 1 s}}]", "workloads.0.client"}};
+      {"[" CHAT ", client: {rtt: 1 s}}, " LONG "}]", "workloads.1.client is not as in the first"},
+      {"[" CHAT ", client: {timeout: 1 s}}, " LONG ", client: {timeout: 2 s}}]",
+       "workloads.1.client is not as in the first"},
+      {"[" CHAT "}, " LONG ", warmup: {duration: 1 s}}]", "workloads.1.warmup is not as"},
+      {"[" CHAT ", warmup: {requests: 5}}]", "workloads.0.warmup.requests: a number among several"},
+      {"[{class: a, protocol: {tool: guidellm, strategy: constant, rate: 1 /s, requests: 9, warmup: "
+       "2, input_tokens: 1, output_tokens: 1}}]",
+       "a warm-up of 2 requests"}};
   for (size_t i = 0; i < DS_ARRAY_LEN(t); i++) {
     ds_scenario sc;
     ds_diag d;
