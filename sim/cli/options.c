@@ -11,6 +11,11 @@ void ds_unknown(ds_diag *d, const char *kind, const char *word, const char *cons
   ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "unknown %s '%s'", kind, word);
   const char *near = ds_nearest(word, candidates, n);
   if (near != NULL) ds_diag_hint(d, "did you mean %s?", near);
+  char all[300];
+  size_t used = 0;
+  for (size_t i = 0; i < n && used < sizeof all; i++)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", candidates[i]);
+  if (n > 1 && used < sizeof all) ds_diag_expected(d, "one of %s", all);
 }
 
 static const ds_option *find(const ds_option *list, size_t n, const char *name, size_t bytes) {

@@ -126,6 +126,13 @@ static bool check(const trace_args *a, ds_diag *d) {
     ds_diag_expected(d, a->verb == VERB_MERGE ? "two or more files" : "one file");
     return false;
   }
+  size_t standard_inputs = 0;
+  for (size_t i = 0; i < a->n_files; i++) standard_inputs += strcmp(a->file[i], "-") == 0;
+  if (standard_inputs > 1) {
+    ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "trace %s: standard input is named twice", verbs[a->verb]);
+    ds_diag_expected(d, "- once: it can be read once");
+    return false;
+  }
   if (a->verb == VERB_CUT && !a->selects) {
     ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "trace cut: nothing says what to keep");
     ds_diag_expected(d, "--first N or --window '0 s .. 600 s'");

@@ -183,7 +183,7 @@ static bool pass(edit *e, ds_outfile *out, ds_diag *d) {
     good = one(e, first, out, e->n++, d) && next(&e->s[first], d);
     if (out != NULL && ds_out_failed(out)) break;
   }
-  if (good && out != NULL) { /* the account once everything is read */
+  if (good && out != NULL && !ds_out_failed(out)) { /* the account once everything is read */
     for (size_t i = 0; i < e->e->n; i++) {
       char account[600];
       ds_trace_account(e->s[i].trace, account, sizeof account);

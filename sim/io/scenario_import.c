@@ -147,6 +147,13 @@ bool ds_read_trace_import(ds_reader *r, const ds_node *import, ds_workload *w) {
   enter(r, "");
   if (import && import->kind == DS_NODE_SCALAR && strcmp(import->text, "lenient") == 0)
     return lenient(r, import, w);
+  if (import && import->kind == DS_NODE_SCALAR) {
+    static const char *const words[] = {"lenient"};
+    ds_complain(r->d, import, "%s is '%s'", ds_name(r, "import"), import->text);
+    ds_diag_expected(r->d, "lenient, or a mapping such as {zero: drop}");
+    if (ds_nearest(import->text, words, 1) != NULL) ds_diag_hint(r->d, "did you mean lenient?");
+    return false;
+  }
   enter(r, "import");
   if (import && !ds_section(r, import, keys, LEN(keys), NULL, 0)) return false;
   if (!read_repairs(r, import, w) || !read_meaning(r, import, w)) return false;

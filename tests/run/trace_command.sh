@@ -100,6 +100,14 @@ ds trace info traces/azure-conv-sample.csv --format azur >/dev/null
 same "a wrong value names the option that was typed" "$? $(sed -n 1p "$tmp/err") $(grep -c 'did you mean azure?' "$tmp/err")" \
   "3 dryserve: --format: 'azur' 1"
 same "a long message is folded at 80 columns" "$(awk 'length($0) > 80' "$tmp/folded" | wc -l) $(($(wc -l <"$tmp/folded") > 4))" "0 1"
+ds trace merge - - </dev/null >/dev/null
+same "standard input twice is refused" "$? $(grep -c 'standard input is named twice' "$tmp/err")" "2 1"
+ds trace info traces/azure-conv-sample.csv --import leniant >/dev/null
+same "a word that is no import" "$? $(grep -c "^dryserve: --import: 'leniant'" "$tmp/err") $(grep -c 'did you mean lenient?' "$tmp/err")" "3 1 1"
+ds trace convert traces/azure-conv-sample.csv -o /dev/full
+same "a full disk: no account of rows" "$? $(grep -c 'rows read' "$tmp/err") $(grep -c 'No space left' "$tmp/err")" "1 0 1"
+ds list nonsense >/dev/null
+same "an unknown kind: what there is" "$? $(grep -c 'expected one of models, hardware' "$tmp/err")" "2 1"
 
 # Round trips: what both formats hold comes back to the nanosecond.
 native=traces/native-sample.jsonl
