@@ -166,3 +166,23 @@ const char *ds_nearest(const char *word, const char *const *candidates, size_t n
   }
   return found && best <= limit ? found : begun;
 }
+
+void ds_diag_hint_misspelt(ds_diag *d, const char *const *valid, size_t n_valid, size_t missing,
+                           const char *text, size_t bytes, char after) {
+  const char *end = text + bytes;
+  for (const char *s = text, *close; s < end; s = close + 1) {
+    s = memchr(s, '"', (size_t)(end - s));
+    if (!s) return;
+    close = memchr(s + 1, '"', (size_t)(end - s - 1));
+    if (!close) return;
+    size_t n = (size_t)(close - s - 1);
+    if (n == 0 || n > NEAREST_MAX || (after && (close + 1 >= end || close[1] != after))) continue;
+    char word[NEAREST_MAX + 1];
+    memcpy(word, s + 1, n);
+    word[n] = '\0';
+    const char *near = ds_nearest(word, valid, n_valid);
+    if (!near || strcmp(near, valid[missing]) != 0 || strcmp(word, near) == 0) continue;
+    ds_diag_hint(d, "did you mean %s by \"%s\"?", near, word);
+    return;
+  }
+}

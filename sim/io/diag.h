@@ -38,4 +38,9 @@ void ds_diag_print(const ds_diag *d, FILE *out);
 /* The candidate nearest to `word` by edit distance when it is near enough to suggest, else NULL. */
 const char *ds_nearest(const char *word, const char *const *candidates, size_t n);
 
+/* Hint at a name in quotes within `text` that looks like valid[missing], misspelt: nearer to it than
+ * to every other valid name, and none of them. after: what follows the closing quote; 0: anything. */
+void ds_diag_hint_misspelt(ds_diag *d, const char *const *valid, size_t n_valid, size_t missing,
+                           const char *text, size_t bytes, char after);
+
 #endif

@@ -381,6 +381,8 @@ static bool check_header(azure *z, ds_diag *d) {
                 z->header_cells);
     ds_diag_expected(d, "the header TIMESTAMP,ContextTokens,GeneratedTokens%s",
                      z->n_columns == 1 ? ", separated by commas" : ", in any order and case");
+    ds_diag_hint_misspelt(d, cell_name, CELL_N, (size_t)i, z->header_cells,
+                          strlen(z->header_cells), 0);
     return false;
   }
   if (z->twice[0] != '\0') {

@@ -279,6 +279,10 @@ static bool header(csv *c, const ds_csv_format *format, ds_diag *d) {
     while (k + 1 < format->n_keys && format->key[k].field != format->needed[i]) k++;
     ds_rows_bad(r, c->cell[0].at, d, "no column %s among %s", format->key[k].path, all);
     ds_diag_expected(d, "a header with the columns of %s", r->source.format);
+    const char *valid[64];
+    size_t n = 0;
+    for (; n < format->n_keys && n < DS_ARRAY_LEN(valid); n++) valid[n] = format->key[n].path;
+    if (k < n) ds_diag_hint_misspelt(d, valid, n, k, all, strlen(all), 0);
     return false;
   }
   return true;

@@ -134,6 +134,20 @@ bool ds_flat_read(ds_flat *f, ds_pull *p, ds_diag *d) {
   return members(f, p, path, 0, d);
 }
 
+/* The key of this name, misspelt somewhere in the row. */
+static void hint(const ds_flat *f, const char *name, ds_diag *d) {
+  const char *valid[64];
+  size_t n = 0, missing = SIZE_MAX;
+  for (; n < f->n_keys && n < DS_ARRAY_LEN(valid); n++) {
+    const char *dot = strrchr(f->key[n].path, '.');
+    valid[n] = dot != NULL ? dot + 1 : f->key[n].path;
+    if (strcmp(f->key[n].path, name) == 0) missing = n;
+  }
+  size_t bytes = f->rows.value_bytes < 1 << 16 ? f->rows.value_bytes : 1 << 16;
+  if (missing < n && f->rows.value != NULL)
+    ds_diag_hint_misspelt(d, valid, n, missing, f->rows.value, bytes, ':');
+}
+
 bool ds_flat_need(ds_flat *f, int field, const char *name, ds_diag *d) {
   if (f->v[field].given) return true;
   ds_rows_bad(&f->rows, NULL, d, "a request without %s", name);
@@ -143,6 +157,7 @@ bool ds_flat_need(ds_flat *f, int field, const char *name, ds_diag *d) {
                      f->v[DS_FLAT_TEXT].path);
   else
     ds_diag_expected(d, "%s in every request", name);
+  hint(f, name, d);
   return false;
 }
 

@@ -94,6 +94,9 @@ static bool add(lss *k, const item *t, const char *session, uint32_t turn, int64
   if (!t->has_in || !t->has_out) {
     ds_rows_bad(r, t->at, d, "a request without %s", t->has_in ? "output_toks" : "input_toks");
     ds_diag_expected(d, "input_toks and output_toks in every request");
+    static const char *const valid[] = {"input_toks", "output_toks"};
+    size_t bytes = r->value_bytes < 1 << 16 ? r->value_bytes : 1 << 16;
+    ds_diag_hint_misspelt(d, valid, 2, t->has_in, r->value, bytes, ':');
     return false;
   }
   if (k->n == k->room) {

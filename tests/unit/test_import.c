@@ -211,8 +211,34 @@ Test(import, what_is_no_trace_is_named) {
     cr_assert(!o.good && o.d.exit == DS_EXIT_INPUT, "case %zu was read", i);
     cr_assert(strstr(o.d.text, bad[i].found) != NULL, "case %zu: %s", i, o.d.text);
     cr_assert(strstr(o.d.expected, bad[i].expected) != NULL, "case %zu: %s", i, o.d.expected);
+    if (strstr(bad[i].text, "input_lenght") != NULL)
+      cr_assert_str_eq(o.d.hint, "did you mean input_length by \"input_lenght\"?");
     const char *nan = strstr(bad[i].text, "NaN");
     if (nan != NULL) cr_assert_eq(o.d.column, nan - bad[i].text + 1);
+  }
+}
+
+/* A name that is missing and one that is near to it: formats of a table and of JSON. */
+Test(import, a_misspelt_name_is_found) {
+  static const struct {
+    const char *text, *hint;
+  } t[] = {
+      {"TIMESTAMP,ContextToken,GeneratedTokens\n2024-05-10 00:00:00,1,2\n",
+       "did you mean ContextTokens by \"ContextToken\"?"},
+      {"arrived_at,num_prefil_tokens,num_decode_tokens\n1,2,3\n",
+       "did you mean num_prefill_tokens by \"num_prefil_tokens\"?"},
+      {"arrived_at,num_decode_tokens\n1,2\n", ""}, /* another column is not near */
+      {"{\"startTime\": 1, \"prompt_tokens\": 8, \"completion_token\": 1}\n",
+       "did you mean completion_tokens by \"completion_token\"?"},
+      {"{\"input_toks\": 5, \"output_tok\": 6, \"arrival_time_ns\": 0}\n",
+       "did you mean output_toks by \"output_tok\"?"},
+      {"{\"input_toks\": 5, \"arrival_time_ns\": 0}\n", ""},
+  };
+  ds_workload w = workload();
+  for (size_t i = 0; i < DS_ARRAY_LEN(t); i++) {
+    read_text(&w, t[i].text);
+    cr_assert(!o.good && o.d.exit == DS_EXIT_INPUT, "case %zu was read", i);
+    cr_assert_str_eq(o.d.hint, t[i].hint, "case %zu: %s: %s", i, o.d.text, o.d.hint);
   }
 }
 
