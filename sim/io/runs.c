@@ -31,6 +31,7 @@ typedef struct reader {
   size_t column, n_columns;
   size_t text_at[DS_RUN_TEXTS]; /* offsets in bytes, which may move */
   size_t *offsets;              /* DS_RUN_TEXTS a run */
+  char near_to[DS_RUN_TEXTS][64]; /* a heading that is no name but looks like this one */
   ds_measured_run now;
   int64_t line;
   bool header_done, failed;
@@ -76,6 +77,10 @@ static void heading(reader *r, const char *cell) {
     if (strcmp(cell, text_names[i]) == 0) r->text_of[r->column] = i;
   for (int i = 0; i < DS_RUN_NUMBERS; i++)
     if (strcmp(cell, number_names[i]) == 0) r->number_of[r->column] = i;
+  if (r->text_of[r->column] >= 0 || r->number_of[r->column] >= 0) return;
+  const char *near = ds_nearest(cell, text_names, DS_RUN_TEXTS);
+  for (int i = 0; i < DS_RUN_TEXTS && near != NULL; i++)
+    if (near == text_names[i]) snprintf(r->near_to[i], sizeof r->near_to[i], "%.60s", cell);
 }
 
 static void on_cell(void *data, size_t bytes, void *user) {
@@ -102,13 +107,26 @@ static void on_cell(void *data, size_t bytes, void *user) {
   r->column++;
 }
 
+static void expect_needed(reader *r) {
+  char all[200];
+  size_t used = 0;
+  for (size_t k = 0; k < sizeof needed / sizeof needed[0] && used < sizeof all; k++)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", k > 0 ? ", " : "", text_names[needed[k]]);
+  ds_diag_expected(r->d, "a header with %s and what was measured, as docs/accuracy.md says", all);
+}
+
 static void end_header(reader *r) {
   r->n_columns = r->column;
   r->header_done = true;
   for (size_t k = 0; k < sizeof needed / sizeof needed[0]; k++) {
     bool found = false;
     for (size_t i = 0; i < r->n_columns; i++) found = found || r->text_of[i] == (int)needed[k];
-    if (!found) fail(r, "no column", text_names[needed[k]]);
+    if (!found && !r->failed) {
+      fail(r, "no column", text_names[needed[k]]);
+      expect_needed(r);
+      if (r->near_to[needed[k]][0] != '\0')
+        ds_diag_hint(r->d, "did you mean %s by \"%s\"?", text_names[needed[k]], r->near_to[needed[k]]);
+    }
   }
   bool measured = false;
   for (size_t i = 0; i < r->n_columns; i++) measured = measured || r->number_of[i] >= DS_RUN_OUT_TOK_S;
@@ -143,7 +161,9 @@ static void on_row(int c, void *user) {
     memcpy(r->offsets + out->n * DS_RUN_TEXTS, r->text_at, sizeof r->text_at);
     out->run[out->n++] = r->now;
   } else if (r->column > 0) {
+    bool first = !r->failed;
     fail(r, "a row with fewer cells than columns", "");
+    if (first) ds_diag_expected(r->d, "%zu cells, as in the header; this row has %zu", r->n_columns, r->column);
   }
   r->column = 0;
   blank(r);

@@ -50,6 +50,7 @@ Test(measured, what_is_wrong_is_said) {
   static const struct {
     const char *text, *says;
   } bad[] = {{"id,gpu,model,workload_kind,tpot_mean_ms\na,b,c,d,1\n", "no column 'engine'"},
+             {"id,gpu,modell,engine,workload_kind,tpot_mean_ms\na,b,c,d,e,1\n", "no column 'model'"},
              {"id,gpu,model,engine,workload_kind\na,b,c,d,e\n", "no measured column"},
              {HEAD "offline,A-1,h,m,e,ten,20,4,7.5,\n", "isl_mean: ten"},
              {HEAD "offline,A-1,h,m,e,1,20,4,-7.5,\n", "tpot_mean_ms: -7.5"},
@@ -61,6 +62,10 @@ Test(measured, what_is_wrong_is_said) {
     ds_diag d;
     cr_assert_not(open_text(bad[i].text, &r, &d), "%zu", i);
     cr_assert(d.exit == DS_EXIT_INPUT && strstr(d.text, bad[i].says) != NULL, "%zu: %s", i, d.text);
+    if (strncmp(d.text, "no column", 9) == 0)
+      cr_assert(strstr(d.expected, "id, engine, model, gpu, workload_kind") != NULL, "%s", d.expected);
+    if (strstr(bad[i].text, "modell") != NULL)
+      cr_assert_str_eq(d.hint, "did you mean model by \"modell\"?");
     ds_measured_free(&r);
   }
 }
