@@ -304,6 +304,7 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .config_bytes = sizeof(config),
     .engine = "vllm",
     .speculates = true,
+    .finds_prefixes = true,
     .accepts = accepts,
     .plan = plan,
     .overlaps = overlaps,
