@@ -69,10 +69,20 @@ static int parse(const ds_command *c, int argc, char **argv, ds_flag *flags, siz
   }
 }
 
-/* What was left out of an engine's command stands as comments on top. */
+/* What was left out of an engine's command stands as comments on top; one goes on after "#   ". */
 static void say_notes(const char *text) {
-  for (; text[0] == '#'; text = strchr(text, '\n') + 1)
-    ds_say("note: %.*s", (int)strcspn(text + 2, "\n"), text + 2);
+  while (text[0] == '#') {
+    char note[600];
+    size_t n = 0;
+    do {
+      const char *from = text + 1 + strspn(text + 1, " ");
+      size_t bytes = strcspn(from, "\n");
+      if (n + bytes + 2 < sizeof note)
+        n += (size_t)snprintf(note + n, sizeof note - n, "%s%.*s", n > 0 ? " " : "", (int)bytes, from);
+      text = from + bytes + 1;
+    } while (strncmp(text, "#  ", 3) == 0);
+    ds_say("note: %s", note);
+  }
 }
 
 static bool print(const char *text, ds_diag *d) {

@@ -78,20 +78,35 @@ static bool add_set(trace_args *a, const char *key, const char *value, ds_diag *
   return true;
 }
 
+/* Options that set one key of a scenario. */
+static const struct {
+  const char *name, *key;
+} map[] = {{"--format", "workload.format"},
+           {"--import", "workload.import"},
+           {"--map", "workload.map"},
+           {"--first", "workload.select.first"},
+           {"--window", "workload.select.window"},
+           {"--time", "workload.time_scale"},
+           {"--share", "workload.select.share"},
+           {"--seed", "seed"}};
+
+/* A complaint about a key that the user never typed names the option that set it. */
+static void name_the_option(ds_diag *d) {
+  static const char set[] = "command line --set ";
+  if (strncmp(d->file, set, sizeof set - 1) != 0) return;
+  for (size_t i = 0; i < sizeof map / sizeof map[0]; i++) {
+    if (strcmp(d->file + sizeof set - 1, map[i].key) != 0) continue;
+    snprintf(d->file, sizeof d->file, "%s", map[i].name);
+    const char *rest = ds_diag_without(d->text, map[i].key);
+    memmove(d->text, rest, strlen(rest) + 1);
+    return;
+  }
+}
+
 static bool take_option(trace_args *a, const char *name, const char *value, ds_diag *d) {
   if (strcmp(name, "-o") == 0) return (a->out = value) != NULL;
   if (strcmp(name, "--to") == 0) return (a->to = value) != NULL;
   if (strcmp(name, "--json") == 0) return (a->json = value) != NULL;
-  static const struct {
-    const char *name, *key;
-  } map[] = {{"--format", "workload.format"},
-             {"--import", "workload.import"},
-             {"--map", "workload.map"},
-             {"--first", "workload.select.first"},
-             {"--window", "workload.select.window"},
-             {"--time", "workload.time_scale"},
-             {"--share", "workload.select.share"},
-             {"--seed", "seed"}};
   a->selects = a->selects || strcmp(name, "--first") == 0 || strcmp(name, "--window") == 0;
   a->scales = a->scales || strcmp(name, "--time") == 0 || strcmp(name, "--share") == 0;
   if (strcmp(name, "--whole-sessions") == 0)
@@ -267,5 +282,6 @@ int ds_cmd_trace(int argc, char **argv, const ds_data_dirs *dirs) {
   free(a.set);
   free(sc);
   if (go == 0) return ds_help_exit(&c);
+  name_the_option(&d);
   return good ? DS_EXIT_OK : ds_fail(&d, c.name);
 }

@@ -11,7 +11,7 @@
 
 typedef struct lease {
   int64_t now_ns, horizon_ns;
-  int64_t last_ns;   /* beyond horizon_ns: where one iteration more may begin, of a plan that does not see who arrives */
+  int64_t last_ns;   /* where one iteration more may begin, of a plan that does not see who has arrived by the horizon */
   int64_t ctx;       /* exact integer; double inside the loop */
   int64_t free_blocks;
   uint32_t phase;
@@ -28,13 +28,6 @@ typedef struct lease {
 /* Iterations [from, to) of a block ended in the second at hand. */
 static inline void count_tokens(const ds_replica *r, const lease *l, uint64_t from, uint64_t to) {
   if (r->second != NULL) r->second->tokens += (to - from) * l->emitting;
-}
-
-/* Somebody arrives, or may, before this iteration is over: it is the last, or one more is. So many there will be. */
-static DS_APART uint64_t at_horizon(lease *l, int64_t t, uint64_t n, uint64_t most) {
-  if (t >= l->last_ns) return n;
-  l->horizon_ns = l->last_ns;
-  return n < most ? n + 1 : n;
 }
 
 /* One block of iterations, up to `most`. p (the overlap exponent), exact (every gap is kept) and general (layers that
@@ -100,7 +93,11 @@ static DS_ALWAYS_INLINE ds_status run_block(ds_sim *s, ds_replica *r, lease *l, 
         st = ds_count_second(s, r, t);
         if (st != DS_OK) break;
       }
-      if (t >= l->horizon_ns) most = at_horizon(l, t, n, most);
+      if (t >= l->horizon_ns) { /* somebody arrives, or may, before this iteration is over */
+        if (t >= l->last_ns) break;
+        l->last_ns = 0;
+        l->horizon_ns = t; /* the next one ends it */
+      }
       t_stop = l->horizon_ns < r->second_end_ns ? l->horizon_ns : r->second_end_ns;
     }
   }
@@ -172,7 +169,8 @@ static ds_status run_batch(ds_sim *s, ds_replica *r, const ds_plan *plan, uint64
   *ended = true;
   for (;;) {
     uint64_t most = (done < limit ? done : limit) - r->v.iteration;
-    lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .last_ns = last_ns, .ctx = r->ctx_sum, .free_blocks = r->kv.free_blocks,
+    lease l = {.now_ns = r->v.now_ns, .horizon_ns = horizon_ns, .last_ns = last_ns, .ctx = r->ctx_sum,
+               .free_blocks = r->kv.free_blocks,
                .phase = r->phase, .most = most < cap ? most : cap, .emitting = plan->emit_at_end ? 0 : r->v.n_decoding};
     ds_status st = s->itl.exact ? run_exact(s, r, &l, price, rows) : run_fast(s, r, &l, price, rows);
     DS_TRY(st);
@@ -197,7 +195,7 @@ static bool goes_on(const ds_sim *s, const ds_replica *r, const ds_plan *plan, i
 
 ds_status ds_lease_run(ds_sim *s, ds_replica *r, const ds_plan *plan, int64_t until_ns, int64_t horizon_ns) {
   const uint64_t limit = plan->hold_steps > 0 ? r->v.iteration + plan->hold_steps : UINT64_MAX;
-  int64_t last_ns = horizon_ns;
+  int64_t last_ns = 0;
   if (s->late && !s->opt.closed_loop) last_ns = r->deadline_ns < until_ns ? r->deadline_ns : until_ns;
   r->totals.leases++;
   r->cur.hold_finished = plan->hold_finished;

@@ -54,17 +54,64 @@ void ds_diag_hint(ds_diag *d, const char *fmt, ...) {
   tidy(d->hint, sizeof d->hint);
 }
 
-void ds_diag_print(const ds_diag *d, FILE *out) {
-  fputs("dryserve: ", out);
-  if (d->file[0] != '\0') {
-    fputs(d->file, out);
-    if (d->line > 0) fprintf(out, ":%lld", (long long)d->line);
-    if (d->line > 0 && d->column > 0) fprintf(out, ":%lld", (long long)d->column);
-    fputs(": ", out);
+const char *ds_diag_without(const char *text, const char *key) {
+  static const char *const joints[] = {": ", " is "};
+  size_t n = strlen(key);
+  if (n == 0 || strncmp(text, key, n) != 0) return text;
+  for (size_t i = 0; i < sizeof joints / sizeof joints[0]; ++i)
+    if (strncmp(text + n, joints[i], strlen(joints[i])) == 0) return text + n + strlen(joints[i]);
+  return text;
+}
+
+#define COLUMNS 80
+#define MARGIN 4
+
+/* Columns of n bytes: a character of several bytes is one. */
+static size_t width(const char *s, size_t n) {
+  size_t columns = 0;
+  for (size_t i = 0; i < n; ++i) columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+  return columns;
+}
+
+/* A line that goes on, indented, where the next word would not fit. A word wider than a line stays
+ * whole, so that it can be copied; `column` is where the text begins. */
+static void folded(FILE *out, size_t column, const char *text) {
+  for (bool first = true; *text; first = false) {
+    size_t blanks = strspn(text, " "), n = blanks + strcspn(text + blanks, " ");
+    if (!first && column > MARGIN && column + width(text, n) > COLUMNS) {
+      fprintf(out, "\n%*s", MARGIN, "");
+      column = MARGIN;
+      text += blanks;
+      n -= blanks;
+    }
+    fwrite(text, 1, n, out);
+    column += width(text, n);
+    text += n;
   }
-  fprintf(out, "%s\n", d->text);
-  if (d->expected[0] != '\0') fprintf(out, "  expected %s\n", d->expected);
-  if (d->hint[0] != '\0') fprintf(out, "  %s\n", d->hint);
+  fputc('\n', out);
+}
+
+/* What is wrong, without the key that the place has just named (--set KEY: KEY is ...). */
+static const char *text_after_place(const ds_diag *d) {
+  static const char set[] = "command line --set ";
+  if (strncmp(d->file, set, sizeof set - 1) != 0) return d->text;
+  return ds_diag_without(d->text, d->file + sizeof set - 1);
+}
+
+void ds_diag_print(const ds_diag *d, FILE *out) {
+  char place[sizeof d->file + 64] = "dryserve: ";
+  size_t n = strlen(place), cap = sizeof place;
+  if (d->file[0] != '\0') {
+    n += (size_t)snprintf(place + n, cap - n, "%s", d->file);
+    if (d->line > 0) n += (size_t)snprintf(place + n, cap - n, ":%lld", (long long)d->line);
+    if (d->line > 0 && d->column > 0)
+      n += (size_t)snprintf(place + n, cap - n, ":%lld", (long long)d->column);
+    snprintf(place + n, cap - n, ": ");
+  }
+  fputs(place, out);
+  folded(out, width(place, strlen(place)), text_after_place(d));
+  if (d->expected[0] != '\0') fputs("  expected ", out), folded(out, 11, d->expected);
+  if (d->hint[0] != '\0') fputs("  ", out), folded(out, 2, d->hint);
 }
 
 #define NEAREST_MAX 63

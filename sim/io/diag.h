@@ -29,7 +29,10 @@ bool ds_diag_set(ds_diag *d, ds_exit exit, const char *file, int64_t line, int64
                  const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 void ds_diag_expected(ds_diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ds_diag_hint(ds_diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* "dryserve: file:line:col: text\n  expected ...\n  did you mean ...?\n" on `out` (stderr). */
+/* The text without the key that it begins with: "KEY: what" and "KEY is what" become "what". */
+const char *ds_diag_without(const char *text, const char *key);
+/* "dryserve: file:line:col: text\n  expected ...\n  did you mean ...?\n" on `out` (stderr),
+ * folded to 80 columns: a line goes on after four blanks. */
 void ds_diag_print(const ds_diag *d, FILE *out);
 
 /* The candidate nearest to `word` by edit distance when it is near enough to suggest, else NULL. */

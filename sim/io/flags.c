@@ -226,16 +226,27 @@ static void put_engine(FILE *f, const ds_engine_command *e) {
   if (e->prefix_cache >= 0) fprintf(f, "    prefix_cache: %s\n", e->prefix_cache ? "true" : "false");
 }
 
+/* Of lines of 80 columns; one that goes on is indented. */
+static void put_comment(FILE *f, const char *text) {
+  int column = fprintf(f, "#");
+  for (bool first = true; *text; first = false) {
+    int n = (int)strcspn(text, " ");
+    if (!first && column + 1 + n > 80) column = fprintf(f, "\n#  ") - 1;
+    column += 1 + n;
+    fputc(' ', f);
+    for (; n > 0; --n, ++text) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text, f);
+    text += strspn(text, " ");
+  }
+  fputc('\n', f);
+}
+
 static void put_scenario(FILE *f, const shorthand *s) {
   int64_t width = s->tp * (s->engine.pipeline_parallel > 0 ? s->engine.pipeline_parallel : 1);
   int64_t replicas = s->devices > 0           ? s->devices / width
                      : s->engine.replicas > 0 ? s->engine.replicas
                                               : 1;
   for (size_t i = 0; i < s->engine.n_notes; ++i) {
-    fputs("# ", f);
-    for (const char *c = s->engine.notes[i]; *c; ++c)
-      fputc((unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c, f);
-    fputc('\n', f);
+    put_comment(f, s->engine.notes[i]);
   }
   fputs("scenario: 1\n", f);
   put_pair(f, "model", s->model);

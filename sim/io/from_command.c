@@ -121,6 +121,7 @@ typedef struct command {
   char *word[WORDS_MAX];
   size_t n;
   char ignored[380];
+  char free_memory[110]; /* the flag that gives a share of what the weights leave free */
   int64_t kv_tokens;
   ds_diag *d;
 } command;
@@ -251,10 +252,16 @@ static bool share_of(command *c, const char *flag, const char *value, double *ou
                 value);
 }
 
+/* A flag that changes nothing here, or one that is misspelt: then the nearest that does. */
 static void ignore(command *c, const char *flag, const char *value) {
-  size_t n = strlen(c->ignored);
-  snprintf(c->ignored + n, sizeof c->ignored - n, "%s--%.60s%s%.60s", n > 0 ? ", " : "", flag,
-           value ? " " : "", value ? value : "");
+  const char *names[LEN(known)];
+  size_t n = strlen(c->ignored), n_names = 0;
+  for (size_t k = 0; k < LEN(known); ++k)
+    if ((known[k].engines & c->engine) && strlen(known[k].name) > 3) names[n_names++] = known[k].name;
+  const char *nearest = strlen(flag) > 3 ? ds_nearest(flag, names, n_names) : NULL;
+  snprintf(c->ignored + n, sizeof c->ignored - n, "%s--%.60s%s%.60s%s%s%s", n > 0 ? ", " : "", flag,
+           value ? " " : "", value ? value : "", nearest ? " (did you mean --" : "",
+           nearest ? nearest : "", nearest ? "?)" : "");
 }
 
 static void set_weights(command *c, const char *flag, const char *value) {
@@ -341,10 +348,7 @@ static bool apply(command *c, size_t k, const char *flag, const char *value) {
   case MEMORY:
     return share_of(c, flag, value, &o->memory_utilization);
   case FREE_MEMORY:
-    note(o,
-         "--%s %s is a share of what the weights leave free; give the engine's start-up line or "
-         "kv_blocks for its exact KV size",
-         flag, value);
+    snprintf(c->free_memory, sizeof c->free_memory, "--%.60s %.40s", flag, value);
     return true;
   case BLOCK:
     return count_of(c, flag, value, &o->kv_block_tokens);
@@ -447,6 +451,11 @@ static void finish(command *c) {
     o->kv_block_tokens = c->engine == SGLANG ? 1 : c->engine == TRTLLM ? 32 : 16;
   if (c->other_scheduler && c->engine == SGLANG) o->kv_block_tokens = 16; /* vllm-v1's own */
   if (c->kv_tokens > 0) o->kv_blocks = c->kv_tokens / o->kv_block_tokens;
+  if (c->free_memory[0] && o->kv_blocks == 0)
+    note(o,
+         "%s is a share of what the weights leave free; give the engine's start-up line or "
+         "kv_blocks for its exact KV size",
+         c->free_memory);
   if (c->ignored[0]) note(o, "ignored: %.380s", c->ignored);
 }
 

@@ -33,7 +33,9 @@ static bool want_rate(ds_reader *r, const ds_node *n, const char *key, double mi
 
 static bool need_rate(ds_reader *r, const ds_node *map, const char *key, double min, double *out) {
   const ds_node *n = ds_node_get(map, key);
-  return n ? want_rate(r, n, key, min, out) : missing(r, map, key, "rate: 12 /s");
+  char example[40];
+  snprintf(example, sizeof example, "%s: 12 /s", key);
+  return n ? want_rate(r, n, key, min, out) : missing(r, map, key, example);
 }
 
 static bool mean_rate(ds_reader *r, const ds_node *map, const ds_node *rate, ds_workload *w) {

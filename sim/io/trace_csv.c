@@ -6,7 +6,7 @@
 
 #include "io/doc.h"
 
-#define RECORD_BYTES_MAX (1u << 20)
+#define RECORD_BYTES_MAX DS_LINE_BYTES_MAX
 #define COLUMNS_MAX      512
 
 typedef struct cell {

@@ -396,8 +396,9 @@ bool ds_rows_bad(ds_rows *r, const char *at, ds_diag *d, const char *fmt, ...) {
 }
 
 bool ds_rows_not_json(ds_rows *r, const ds_pull *p, ds_diag *d) {
-  const char *at = p->wrong_at != NULL ? p->wrong_at : p->begin;
-  while (at > p->begin && at[-1] <= ' ') at--; /* where it ended, not where the next line begins */
+  const char *at = p->wrong_at != NULL ? p->wrong_at : p->at;
+  if (at == p->end) /* where it ended, not where the next line begins */
+    while (at > p->begin && at[-1] <= ' ') at--;
   bool early = p->wrong != NULL && strcmp(p->wrong, "it ends too early") == 0;
   ds_rows_bad(r, at, d, early ? "the JSON value ends too early" : "not JSON: %s",
               p->wrong != NULL ? p->wrong : "nothing can begin here");
@@ -589,6 +590,8 @@ bool ds_rows_blocks(ds_rows *r, ds_pull *p, const char *name, const uint64_t **o
       t = (ds_text){at, (size_t)(p->at - at), false};
     }
     if (wrong != NULL) {
+      bool quotes = t.n >= 2 && t.s[0] == '"' && t.s[t.n - 1] == '"';
+      if (quotes) t = (ds_text){t.s + 1, t.n - 2, false};
       ds_rows_bad(r, at, d, "%s holds %s, which %s", name, ds_excerpt_of(t.s, t.n).text, wrong);
       ds_diag_expected(d, "whole numbers from 0 to 18446744073709551615");
       return false;

@@ -50,7 +50,8 @@ static const sign json_signs[] = {
     {"\"input_tokens\": \"{", NULL,
      "the lengths of a ServeGen client (NAME-trace.csv beside it is the trace)"},
     {"\"created_time\"", "mooncake", NULL},
-    {"\"text_input\"", "mooncake", NULL}};
+    {"\"text_input\"", "mooncake", NULL},
+    {"\"output_length\"", "mooncake", NULL}}; /* whose input_length is misspelt */
 static const struct {
   const char *magic;
   size_t bytes, offset;

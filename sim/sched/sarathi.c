@@ -53,6 +53,8 @@ static int64_t round_to(int64_t x, int64_t unit) {
   return (twice > unit || (twice == unit && n % 2 != 0) ? n + 1 : n) * unit;
 }
 
+static int64_t unit_of(const config *c) { return c->low_chunk_size < 32 ? c->low_chunk_size : 32; }
+
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
   state *s = st;
   const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
@@ -60,7 +62,7 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   if (c->low_chunk_size > c->high_chunk_size) {
     return ds_option_refused(err, "low_chunk_size", c->low_chunk_size, "at most high_chunk_size, which is ", c->high_chunk_size);
   }
-  int64_t unit = c->low_chunk_size < 32 ? c->low_chunk_size : 32, last = c->stages - 1;
+  int64_t unit = unit_of(c), last = c->stages - 1;
   for (int64_t i = 0; i <= last; i++) { /* whole numbers, as they are before they are rounded; one step alone is the low one */
     int64_t above = last > 0 ? (c->high_chunk_size - c->low_chunk_size) * (last - i) / last : 0;
     s->size[i] = round_to(c->low_chunk_size + above, unit);
@@ -213,7 +215,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_num_seqs; }
 static int64_t max_batch_tokens(const void *cfg) {
   const config *c = cfg;
-  return c->dynamic ? c->high_chunk_size : c->chunk_size;
+  return c->dynamic ? round_to(c->high_chunk_size, unit_of(c)) : c->chunk_size; /* its first step: no other is larger */
 }
 
 static const char *const versions[] = {

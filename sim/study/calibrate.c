@@ -84,6 +84,7 @@ static void apply(ds_calibration *c, const double *value) {
 
 /* Rows that differ in nothing but lengths and load. */
 static bool same_cell(const ds_calibration *c, size_t i, size_t k) {
+  if (c->run[i].scenario == NULL || c->run[k].scenario == NULL) return false;
   const ds_run *a = &c->run[i].scenario->run, *b = &c->run[k].scenario->run;
   return c->group_of[i] == c->group_of[k] && c->run[i].protocol == c->run[k].protocol && strcmp(a->model.name, b->model.name) == 0 &&
          a->pool.tensor_parallel == b->pool.tensor_parallel && a->weights == b->weights;
@@ -329,6 +330,14 @@ typedef struct pricing {
   size_t moved; /* the one value that is not the base's; n_params: several */
 } pricing;
 
+/* To the last bit, and unknown figures alike. */
+static bool same_figures(const double a[DS_CMP_N], const double b[DS_CMP_N]) {
+  for (int m = 0; m < DS_CMP_N; m++) {
+    if (a[m] != b[m] && !(isnan(a[m]) && isnan(b[m]))) return false;
+  }
+  return true;
+}
+
 static bool price_one(ds_calibration *c, size_t i, void *user) {
   const pricing *w = user;
   bool one = w->moved < c->fit.n_params;
@@ -337,7 +346,7 @@ static bool price_one(ds_calibration *c, size_t i, void *user) {
   if (one) memcpy(w->predicted[i], c->base_predicted[i], sizeof w->predicted[i]);
   if (one && *depends == 1) return true;
   if (!ds_digest_predict(&c->digest[i], &c->run[i].scenario->run, w->predicted[i])) return false;
-  if (one && *depends == 0) *depends = memcmp(w->predicted[i], c->base_predicted[i], sizeof w->predicted[i]) == 0 ? 1 : 2;
+  if (one && *depends == 0) *depends = same_figures(w->predicted[i], c->base_predicted[i]) ? 1 : 2;
   return true;
 }
 
@@ -415,7 +424,7 @@ static bool exact_error(const ds_calibration *c, double *median) {
 }
 
 bool ds_calibration_run(ds_calibration *c, ds_diag *d) {
-  double value[DS_FIT_PARAMS_MAX], last[DS_FIT_PARAMS_MAX], before = 0, after = 0, moved = 1;
+  double value[DS_FIT_PARAMS_MAX], last[DS_FIT_PARAMS_MAX] = {0}, before = 0, after = 0, moved = 1;
   c->fit.residuals = residuals;
   c->fit.user = c;
   c->fit.noise = c->noise;

@@ -111,7 +111,9 @@ static void make_requests(world *w, uint64_t *s, size_t n, bool at_once) {
     q.priority = (int32_t)between(s, -2, 2);
     q.tenant = (uint32_t)between(s, 0, 4);
     if (accepted(w, &q)) w->r[w->n++] = q;
-    if (!at_once && chance(s, 70)) t += between(s, 0, 40) * (chance(s, 50) ? 1000000 : 999983);
+    if (at_once || !chance(s, 70)) continue;
+    int64_t unit = chance(s, 50) ? 1000000 : 999983; /* drawn by itself: compilers differ in what of a product comes first */
+    t += between(s, 0, 40) * unit;
   }
 }
 
@@ -348,7 +350,8 @@ static void check_world(world *w, uint64_t *s, i64 *preemptions, int *starved) {
 static void check_patience(world *w, uint64_t *s, i64 *given_up) {
   ds_patience *p = &w->run.patience;
   ds_sim_options plain = {0}, no_lease = {.no_lease = true}, eager = {.eager = true}, steps = {.steps = true, .gaps = true};
-  *p = (ds_patience){.timeout_ns = between(s, 1, 300) * (chance(s, 50) ? 1000000 : 99991), .backoff_factor = 1};
+  int64_t unit = chance(s, 50) ? 1000000 : 99991;
+  *p = (ds_patience){.timeout_ns = between(s, 1, 300) * unit, .backoff_factor = 1};
   if (chance(s, 30)) p->notice_ns = between(s, 1, 20) * 1000000;
   bool closed = chance(s, 60);
   if (chance(s, 40)) w->router = "least-outstanding";
@@ -450,7 +453,8 @@ int main(int argc, char **argv) {
         world w;
         good = true;
         make_world(&w, ops, kind, s);
-        make_requests(&w, s, (size_t)between(s, 1, 40), chance(s, 20));
+        const bool at_once = chance(s, 20);
+        make_requests(&w, s, (size_t)between(s, 1, 40), at_once);
         check_world(&w, s, &preemptions, &starved);
         check_patience(&w, s, &given_up);
         if (!good) note("%s, options at %s, world %d", ops->name, kind_name[kind], i);

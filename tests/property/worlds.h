@@ -161,8 +161,8 @@ static inline void world_caches(world *w, uint64_t seed) {
                               "{\"blocks\": 30, \"load_time_per_block\": \"10 us\", \"latency\": "
                               "\"1 ms\", \"fetch\": \"always\"}, {\"name\": \"disk\", \"scope\": "
                               "\"cluster\", \"blocks\": 900, \"load_time_per_block\": \"2 ms\"}",
-                              "{\"blocks\": 500, \"load_time_per_block\": \"50 us\", "
-                              "\"store_time_per_block\": \"4 ms\"}",
+                              ("{\"blocks\": 500, \"load_time_per_block\": \"50 us\", "
+                               "\"store_time_per_block\": \"4 ms\"}"),
                               "{\"blocks\": 1, \"load_time_per_block\": \"0 s\", \"scope\": \"node\"}"},
                           *const real[] = {
                               "{\"capacity\": \"1 GB\", \"bandwidth\": \"20 GB/s\"}",

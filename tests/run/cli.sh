@@ -23,6 +23,8 @@ ds() { "$program" "$@" >out 2>err; status=$?; }
 refused() { # status, what, texts...
   local want=$1 what=$2 text good=0
   shift 2
+  narrow err || good=1
+  sed -i -e ':a' -e 'N' -e '$!ba' -e 's/\n    / /g' err # lines that were folded as one again
   [ "$status" -eq "$want" ] && [ ! -s out ] || good=1
   for text in "$@"; do grep -qF -e "$text" err || good=1; done
   [ "$(wc -l <err)" -le 4 ] || good=1

@@ -22,7 +22,13 @@ same() { # description, got, expected
     not_ok "$1"
   fi
 }
-ds() { "$program" "$@" 2>"$tmp/err"; }
+# What is said on standard error, lines that were folded as one again.
+ds() {
+  local rc=0
+  "$program" "$@" 2>"$tmp/folded" || rc=$?
+  sed -e ':a' -e 'N' -e '$!ba' -e 's/\n    / /g' "$tmp/folded" >"$tmp/err"
+  return $rc
+}
 # A number of a JSON text on standard input by its key, the k-th of that name.
 number() { tr ',{}' '\n' | sed -n "s/^ *\"$1\": *\(-\{0,1\}[0-9.]*\) *$/\1/p" | sed -n "${2:-1}p"; }
 # Arrival and lengths of native lines.
@@ -90,6 +96,10 @@ same "a folder of sessions: run" "$(number completed <"$tmp/out")" 15
 mkdir "$tmp/empty"
 ds trace info "$tmp/empty" >/dev/null
 same "a folder without sessions is refused" "$? $(grep -c 'without .json files' "$tmp/err")" "3 1"
+ds trace info traces/azure-conv-sample.csv --format azur >/dev/null
+same "a wrong value names the option that was typed" "$? $(sed -n 1p "$tmp/err") $(grep -c 'did you mean azure?' "$tmp/err")" \
+  "3 dryserve: --format: 'azur' 1"
+same "a long message is folded at 80 columns" "$(awk 'length($0) > 80' "$tmp/folded" | wc -l) $(($(wc -l <"$tmp/folded") > 4))" "0 1"
 
 # Round trips: what both formats hold comes back to the nanosecond.
 native=traces/native-sample.jsonl

@@ -62,7 +62,7 @@ refused() { # description, workload, text that the message holds...
   fi
   local text
   for text in "$@"; do
-    if ! grep -qF -- "$text" "$tmp/stderr"; then
+    if ! sed -e ':a' -e 'N' -e '$!ba' -e 's/\n    / /g' "$tmp/stderr" | grep -qF -- "$text"; then
       cat "$tmp/stderr"
       not_ok "$what: no \"$text\" in the message"
       return

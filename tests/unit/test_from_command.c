@@ -91,6 +91,14 @@ Test(from_command, other_engines_and_what_is_left_out) {
   cr_assert_str_eq(c.notes[c.n_notes - 1],
                    "ignored: --enable-torch-compile, --attention-backend fa3");
   cr_assert_eq(c.n_notes, there ? 1u : 2u);
+  c = parsed("vllm serve x --max-num-seq 64 --foo-bar-baz", NULL);
+  cr_assert_str_eq(c.notes[c.n_notes - 1],
+                   "ignored: --max-num-seq 64 (did you mean --max-num-seqs?), --foo-bar-baz");
+  c = parsed("trtllm-serve x --kv_cache_free_gpu_memory_fraction 0.8", NULL);
+  size_t unknown_size = c.n_notes;
+  c = parsed("trtllm-serve x --kv_cache_free_gpu_memory_fraction 0.8",
+             "tokens for max tokens in paged KV cache (480000)");
+  cr_assert(c.kv_blocks == 15000 && c.n_notes == unknown_size - 1, "the size is known");
   c = parsed("trtllm-serve serve meta-llama/Llama-3.1-8B --tp_size 2 --max_batch_size 256 "
              "--max_seq_len 8192",
              NULL);

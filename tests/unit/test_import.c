@@ -198,6 +198,12 @@ Test(import, what_is_no_trace_is_named) {
        "1}\n{\"chat_id\": 1, \"timestamp\": 0, "
        "\"input_length\": 1, \"output_length\": 1}\n",
        "chat_id 1 appears a second time", "of its own"},
+      {"{\"timestamp\": 0, \"input_lenght\": 5, \"output_length\": 5}\n", "without input_length",
+       "input_length in every request"},
+      {"{\"timestamp\": NaN, \"input_length\": 5, \"output_length\": 5}\n", "not JSON",
+       "one JSON object a line"},
+      {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 5, \"hash_ids\": [\"x\"]}\n",
+       "hash_ids holds \"x\", which is not a whole number", "whole numbers"},
   };
   ds_workload w = workload();
   for (size_t i = 0; i < DS_ARRAY_LEN(bad); i++) {
@@ -205,6 +211,8 @@ Test(import, what_is_no_trace_is_named) {
     cr_assert(!o.good && o.d.exit == DS_EXIT_INPUT, "case %zu was read", i);
     cr_assert(strstr(o.d.text, bad[i].found) != NULL, "case %zu: %s", i, o.d.text);
     cr_assert(strstr(o.d.expected, bad[i].expected) != NULL, "case %zu: %s", i, o.d.expected);
+    const char *nan = strstr(bad[i].text, "NaN");
+    if (nan != NULL) cr_assert_eq(o.d.column, nan - bad[i].text + 1);
   }
 }
 

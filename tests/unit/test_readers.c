@@ -198,6 +198,27 @@ Test(readers, a_line_of_four_megabytes) {
   cr_assert_eq(o.r[0].n_spans, 1u, "ids that count up are one span");
 }
 
+Test(readers, a_csv_line_of_four_megabytes) {
+  static const char head[] = "when,in,out,note\n0,5,6,\"";
+  size_t n = 4u << 20;
+  char *text = malloc(n + 100);
+  memcpy(text, head, sizeof head - 1);
+  memset(text + sizeof head - 1, 'x', n);
+  size_t used = sizeof head - 1 + n;
+  used += (size_t)sprintf(text + used, "\"\n1,7,8,y\n");
+  write_file("t", text, used);
+  free(text);
+  ds_workload w = workload();
+  strcpy(w.format, "map");
+  static const ds_map_entry map[] = {
+      {DS_FIELD_ARRIVAL, S, "when"}, {DS_FIELD_INPUT, 0, "in"}, {DS_FIELD_OUTPUT, 0, "out"}};
+  memcpy(w.map, map, sizeof map);
+  w.n_map = 3;
+  read_with(&w, 7);
+  cr_assert(o.good && o.n == 2, "%s", o.d.text);
+  is(1, S, 7, 8);
+}
+
 Test(readers, other_formats) {
   ds_workload w = workload();
   must_read(&w,

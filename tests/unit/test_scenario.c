@@ -105,6 +105,14 @@ Test(scenario, vllm_limits_depend_on_the_part) {
   }
 }
 
+Test(scenario, a_falling_chunk_limit_is_a_budget_as_it_is_rounded) {
+  ds_scenario sc = good(HEAD "pools:\n  - hardware: h100-sxm\n    scheduler: sarathi\n"
+                             "    scheduler_options: {enable_dynamic_chunking_schedule: true, low_chunk_size: 40,\n"
+                             "                        high_chunk_size: 50}\n" BURST);
+  cr_assert_eq(sc.run.pool.max_num_batched_tokens, 64); /* 50 to the nearest multiple of 32 */
+  ds_scenario_free(&sc);
+}
+
 Test(scenario, settings_keep_the_order_of_the_documentation) {
   static const char *const order[] = {"scenario",
                                       "title",
