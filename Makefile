@@ -193,15 +193,15 @@ tests: $(UNIT) $(PROPERTY) $(NAIVE) $(B)/dryserve
 CRITERION = $(call pkg_libs,criterion,-lcriterion)
 $(B)/tests/unit/%: tests/unit/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
-	$(call say,TEST,$<)$(CC) $(TEST_FLAGS) -c -o $@.o $< && \
+	$(call say,TEST,$<)$(CC) $(TEST_FLAGS) -MT $@ -c -o $@.o $< && \
 	  $(LINK) -o $@ $@.o $(B)/libdsapp.a $(B)/libdscore.a $(CRITERION) $(LIBS)
 $(B)/tests/property/%: tests/property/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
-	$(call say,TEST,$<)$(CC) $(TEST_FLAGS) -c -o $@.o $< && \
+	$(call say,TEST,$<)$(CC) $(TEST_FLAGS) -MT $@ -c -o $@.o $< && \
 	  $(LINK) -o $@ $@.o $(filter %.o,$^) $(B)/libdsapp.a $(B)/libdscore.a $(LIBS)
 $(B)/tests/bench/%: tests/bench/%.c $(B)/libdsapp.a $(B)/libdscore.a $(B)/flags
 	@mkdir -p $(@D)
-	$(call say,BENCH,$<)$(CC) $(TEST_FLAGS) -c -o $@.o $< && \
+	$(call say,BENCH,$<)$(CC) $(TEST_FLAGS) -MT $@ -c -o $@.o $< && \
 	  $(LINK) -o $@ $@.o $(B)/libdsapp.a $(B)/libdscore.a $(LIBS)
 $(B)/tests/check/%: tests/check/%.c $(B)/flags
 	@mkdir -p $(@D)
@@ -276,4 +276,4 @@ uninstall: ## remove what install put there
 print-%:
 	@echo '$($*)'
 
--include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT:=.d) $(PROPERTY:=.d) $(NAIVE:=.d) $(B)/tests/bench/bench.d
+-include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT:=.d) $(PROPERTY:=.d) $(NAIVE:=.d) $(patsubst tests/bench/%.c,$(B)/tests/bench/%.d,$(wildcard tests/bench/*.c))

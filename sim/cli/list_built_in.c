@@ -131,9 +131,10 @@ static void print_head(ds_outfile *out, bool first, const char *name, const char
 /* What it can do beside the usual. */
 static void print_abilities(ds_outfile *out, const ds_sched_ops *s) {
   char line[256];
-  snprintf(line, sizeof line, "engine card: %s%s%s%s%s", s->engine ? s->engine : "generic",
+  snprintf(line, sizeof line, "engine card: %s%s%s%s%s%s", s->engine ? s->engine : "generic",
            s->oracle ? "; sees true output lengths" : s->knows ? "; may see true output lengths" : "", s->speculates ? "; plans drafts" : "",
-           s->reserves ? "; KV is reserved at admission" : "", s->overlaps ? "; can plan ahead" : "");
+           s->reserves ? "; KV is reserved at admission" : "", s->overlaps ? "; can plan ahead" : "",
+           s->finds_prefixes ? "; can have a prefix cache" : "");
   ds_out_text(out, "  ");
   ds_list_wrap(out, line, 2, 4);
   for (const char *const *v = s->versions; v && *v; ++v) {
@@ -165,6 +166,7 @@ json_t *ds_list_schedulers_json(void) {
     json_object_set_new(p, "engine", json_string(s->engine ? s->engine : "generic"));
     json_object_set_new(p, "oracle", json_boolean(s->oracle));
     json_object_set_new(p, "speculates", json_boolean(s->speculates));
+    json_object_set_new(p, "finds_prefixes", json_boolean(s->finds_prefixes));
     json_object_set_new(p, "reserves", json_boolean(s->reserves));
     json_object_set_new(p, "versions", versions);
     json_array_append_new(list, p);

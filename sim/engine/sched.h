@@ -156,6 +156,7 @@ typedef struct ds_sched_ops {
   bool oracle;             /* sees true output lengths */
   bool (*knows)(const void *config); /* does it with these options? Optional */
   bool speculates;         /* plans drafts */
+  bool finds_prefixes;     /* asks the prefix cache what it holds of a prompt */
   bool reorders;           /* its plans may change the order of the running list, with grants or without decode_all */
   bool reserves;           /* KV cannot run out after admission */
   bool caches_at_end;      /* others find what a prompt computes once its iteration is over; else as soon as it is granted */
@@ -185,6 +186,18 @@ typedef struct ds_sched_ops {
   int64_t (*max_seqs)(const void *config);
   int64_t (*max_batch_tokens)(const void *config);
 } ds_sched_ops;
+
+/* For init: an option has a value that does not go with another one. Found and expected are for the reader. */
+static inline ds_status ds_option_refused(ds_error *err, const char *option, int64_t found, const char *expected, int64_t limit) {
+  ds_error_begin(err, DS_E_INPUT, "scheduler_options.");
+  ds_error_text(err, option);
+  ds_error_text(err, ": is ");
+  ds_error_int(err, found);
+  ds_error_text(err, ", expected ");
+  ds_error_text(err, expected);
+  ds_error_int(err, limit);
+  return DS_E_INPUT;
+}
 
 /* Does a policy with these options see true output lengths? */
 static inline bool ds_sched_knows(const ds_sched_ops *ops, const void *config) {

@@ -98,7 +98,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
   s->group = meet && !(pool->hw.dataflow.layer_s > 0) ? (size_t)pool->data_parallel : 1;
   if (s->overlap || s->group > 1) s->opt.no_lease = true;
   if (s->overlap && pool->speculative.method != DS_DRAFT_NONE) {
-    return ds_error_begin(err, DS_E_INPUT, "pools.speculative: asynchronous scheduling of drafts is not modelled");
+    return ds_error_begin(err, DS_E_INPUT, "speculative: asynchronous scheduling of drafts is not modelled, expected async_scheduling (sglang: overlap): false");
   }
   DS_TRY(bind_times(s));
   if (s->run.cost_tier != DS_COST_LINEAR) s->reach = ds_model_reach(&s->run.model);

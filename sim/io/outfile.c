@@ -40,7 +40,7 @@ static void on_signal(int sig) {
   raise(sig);
 }
 
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
 
 void ds_outfile_guard_signals(void) {
   struct sigaction act;
@@ -57,6 +57,7 @@ void ds_outfile_guard_signals(void) {
   act.sa_handler = SIG_IGN;
   act.sa_flags = 0;
   sigaction(SIGPIPE, &act, NULL);
+  sigaction(SIGXFSZ, &act, NULL);
 }
 
 static void hold_signals(bool hold, sigset_t *saved) {

@@ -4,8 +4,8 @@
  * A regular file is written beside its target and renamed over it when everything else of the run
  * went well; a symbolic link is followed. A device, pipe or terminal is written in place. "-" is
  * standard output. Write errors stick and are reported by ds_outfile_close, so that writers need no
- * checks in between. On SIGINT, SIGTERM or SIGHUP every temporary file is removed before the
- * process ends (after ds_outfile_guard_signals).
+ * checks in between. On SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGXCPU every temporary file is removed
+ * before the process ends (after ds_outfile_guard_signals).
  *
  * Life: open -> ds_out_* ... -> close (content complete, errors known) -> publish (visible), or
  * discard at any point. */
@@ -19,8 +19,8 @@
 
 typedef struct ds_outfile ds_outfile;
 
-/* Install the handlers that remove temporary files, and ignore SIGPIPE so that a closed pipe is an
- * error like others. */
+/* Install the handlers that remove temporary files, and ignore SIGPIPE and SIGXFSZ so that a closed pipe
+ * or a limit on the size of files (ulimit -f) is an error like others. */
 void ds_outfile_guard_signals(void);
 
 /* NULL with *d filled when the target cannot be written: a directory, a missing folder (usage), no

@@ -246,23 +246,44 @@ static const ds_setting *setting_for(const ds_scenario *s, const char *key, size
   return NULL;
 }
 
-bool ds_scenario_complain(const ds_scenario *s, const ds_error *err, ds_diag *d) {
+/* The setting that a complaint of the core begins with. Policies do not know what their pool is called: then `name`, what
+ * the reader sees, has it in front. */
+static const ds_setting *setting_of(const ds_scenario *s, const char *text, char *name, size_t room) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-  size_t n = strspn(err->text, letters);
+  size_t n = strspn(text, letters);
+  if (n == 0 || text[n] != ':') return NULL;
+  bool option = strncmp(text, "scheduler_options.", 18) == 0 || strncmp(text, "speculative", 11) == 0;
+  if (option) n = (size_t)snprintf(name, room, "pools.%s.%.*s", s->run.pool.name, (int)n, text);
+  return n < room ? setting_for(s, option ? name : text, n) : NULL;
+}
+
+/* What the core says, in two parts where it also says what was expected. */
+static bool complain_at(ds_diag *d, ds_exit code, const char *file, int64_t line, int64_t column, const char *pool,
+                        const char *text) {
+  static const char mark[] = ", expected ";
+  const char *expected = strstr(text, mark);
+  ds_diag_set(d, code, file, line, column, "%s%.*s", pool, (int)(expected ? (size_t)(expected - text) : strlen(text)), text);
+  if (expected) ds_diag_expected(d, "%s", expected + sizeof mark - 1);
+  return false;
+}
+
+bool ds_scenario_complain(const ds_scenario *s, const ds_error *err, ds_diag *d) {
+  char name[DS_ERROR_TEXT_MAX + DS_NAME_MAX + 8] = "", pool[DS_NAME_MAX + 8] = "";
   ds_exit code = err->status == DS_E_NOMEM ? DS_EXIT_RUNTIME : DS_EXIT_INPUT;
-  const ds_setting *t = n > 0 && err->text[n] == ':' ? setting_for(s, err->text, n) : NULL;
   const char *text = err->text[0] ? err->text : "the scenario cannot be run";
-  if (!t) return ds_diag_set(d, code, s->path, 0, 0, "%s", text);
+  const ds_setting *t = setting_of(s, err->text, name, sizeof name);
+  if (name[0]) snprintf(pool, sizeof pool, "pools.%s.", s->run.pool.name);
+  if (!t) return complain_at(d, code, s->path, 0, 0, pool, text);
   if (t->line == 0) {
     char file[200];
     bool set = strcmp(t->from, "command line") == 0;
     snprintf(file, sizeof file, "command line --set %.160s", t->key);
-    return ds_diag_set(d, code, set ? file : s->path, 0, 0, "%s", text);
+    return complain_at(d, code, set ? file : s->path, 0, 0, pool, text);
   }
   const char *colon = strrchr(t->from, ':');
   char file[sizeof t->from];
   snprintf(file, sizeof file, "%.*s", colon ? (int)(colon - t->from) : 0, t->from);
-  return ds_diag_set(d, code, file, t->line, t->column, "%s", text);
+  return complain_at(d, code, file, t->line, t->column, pool, text);
 }
 
 /* --- loading ------------------------------------------------------------------------------- */

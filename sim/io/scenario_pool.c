@@ -225,13 +225,32 @@ static int64_t usual_block(const ds_reader *r) {
   return strcmp(r->s->sched->name, "trtllm") == 0 ? 32 : 16;
 }
 
+/* Where nothing can be found nobody may believe that something was. vLLM's V1 engine has its prefix cache on unless told
+ * otherwise; the others have it off, or have none here. */
+static bool read_prefix_cache(ds_reader *r, const ds_node *pool) {
+  ds_pool *p = &r->s->run.pool;
+  const ds_sched_ops *sched = r->s->sched;
+  const ds_node *n = ds_node_get(pool, "prefix_cache");
+  bool unlimited = p->kv_blocks == DS_KV_UNLIMITED, usual = strcmp(sched->name, "vllm-v1") == 0 && !unlimited;
+  if (!ds_opt_bool(r, pool, "prefix_cache", usual, &p->prefix_cache)) return false;
+  if (!p->prefix_cache || (sched->finds_prefixes && !unlimited)) return true;
+  if (!sched->finds_prefixes) {
+    ds_complain(r->d, n, "scheduler %s has no prefix cache here: %s is not modelled with it", sched->name, ds_name(r, "prefix_cache"));
+    ds_diag_expected(r->d, "prefix_cache: false, or scheduler: vllm-v1, sglang or trtllm");
+    return false;
+  }
+  ds_complain(r->d, n, "%s is true, but kv_blocks is unlimited: blocks without a number are not remembered", ds_name(r, "prefix_cache"));
+  ds_diag_expected(r->d, "kv_blocks: a count (a large one holds everything), or prefix_cache: false");
+  return false;
+}
+
 /* What is only said where there is a prefix cache that it can be about. */
 static bool read_cache(ds_reader *r, const ds_node *pool) {
   static const char *const evictions[] = {"lru", "lfu", "fifo"}, *const initial[] = {"empty", "warm"};
   static const char *const about[] = {"cache_eviction", "initial_cache"};
   ds_pool *p = &r->s->run.pool;
   size_t eviction, warm;
-  bool none = !p->prefix_cache || r->s->sched->reserves;
+  bool none = !p->prefix_cache;
   for (size_t i = 0; i < LEN(about); ++i) {
     const ds_node *n = ds_node_get(pool, about[i]);
     if (!n || !none || word_is(n, "empty") || word_is(n, "lru")) continue;
@@ -251,13 +270,10 @@ static bool read_cache(ds_reader *r, const ds_node *pool) {
 
 static bool read_kv(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
-  /* vLLM's V1 engine has its prefix cache on unless told otherwise; the others have it off or have
-   * none. */
-  bool cached = strcmp(r->s->sched->name, "vllm-v1") == 0;
   return read_max_model_len(r, pool) && read_kv_blocks(r, pool) &&
          ds_opt_integer(r, pool, "kv_block_tokens", 1, 1048576, usual_block(r), &p->kv_block_tokens) &&
          ds_opt_number(r, pool, "gpu_memory_utilization", 0.01, 1, 0.90, &p->memory_utilization) &&
-         ds_opt_bool(r, pool, "prefix_cache", cached, &p->prefix_cache) && read_cache(r, pool);
+         read_prefix_cache(r, pool) && read_cache(r, pool);
 }
 
 /* --- pool ---------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* speculative: of a pool: who drafts, how much, and what is accepted. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,29 +259,42 @@ static bool request_of(const ds_scenario *s, const char *text, uint64_t *out) {
   return *end == '\0' && *out < (uint64_t)1 << 40;
 }
 
-static bool bad_row(ds_reader *r, int line, const char *what, const char *expected) {
-  ds_diag_set(r->d, DS_EXIT_INPUT, r->s->acceptance_given, line, 1, "%s", what);
+static bool bad_row(ds_reader *r, int line, int64_t column, const char *what, const char *expected) {
+  ds_diag_set(r->d, DS_EXIT_INPUT, r->s->acceptance_given, line, column, "%s", what);
   ds_diag_expected(r->d, "%s", expected);
   return false;
 }
 
+/* A count in a cell, up to `most`. */
+static bool cell_count(ds_reader *r, const char *cell, int line, int64_t column, const char *name, uint64_t most, uint64_t *out) {
+  char *end, what[120];
+  bool digits = isdigit((unsigned char)cell[0]) && strlen(cell) < 16;
+  *out = digits ? strtoull(cell, &end, 10) : 0;
+  if (digits && *end == '\0' && *out <= most) return true;
+  snprintf(what, sizeof what, "%s is '%.60s'", name, cell);
+  bad_row(r, line, column, what, "");
+  ds_diag_expected(r->d, "a count from 0 to %" PRIu64 "%s", most, most <= DS_DRAFTS_MAX ? ", the most that is drafted" : "");
+  return false;
+}
+
 static bool parse_row(ds_reader *r, char *line, int number, step_row *out) {
-  static const char expected[] = "request,step,accepted, such as R1,1,3";
-  char *step = strchr(line, ','), *accepted = step ? strchr(step + 1, ',') : NULL, *end;
-  if (!accepted || strchr(accepted + 1, ','))
-    return bad_row(r, number, "this row does not have three cells", expected);
+  char *step = strchr(line, ','), *accepted = step ? strchr(step + 1, ',') : NULL, what[120];
+  if (!accepted || strchr(accepted + 1, ',')) {
+    int cells = 1;
+    for (const char *c = line; *c; ++c) cells += *c == ',';
+    snprintf(what, sizeof what, "this row has %d cells", cells);
+    return bad_row(r, number, 1, what, "three: request,step,accepted, such as R1,1,3");
+  }
   *step++ = '\0';
   *accepted++ = '\0';
-  if (!request_of(r->s, line, &out->request))
-    return bad_row(r, number, "no request is called so",
-                   "an id of the scenario's requests, or a number in order of arrival from 0");
-  if (!isdigit((unsigned char)step[0]) || !isdigit((unsigned char)accepted[0]))
-    return bad_row(r, number, "step and accepted must be counts", expected);
-  out->step = strtoull(step, &end, 10);
-  bool good = *end == '\0' && out->step < (uint64_t)1 << 32;
-  unsigned long n = strtoul(accepted, &end, 10);
-  if (!good || *end != '\0' || n > DS_DRAFTS_MAX)
-    return bad_row(r, number, "step and accepted must be counts", expected);
+  if (!request_of(r->s, line, &out->request)) {
+    snprintf(what, sizeof what, "no request is called '%.60s'", line);
+    return bad_row(r, number, 1, what, "an id of the scenario's requests, or a number in order of arrival from 0");
+  }
+  uint64_t n;
+  if (!cell_count(r, step, number, 1 + (step - line), "step", UINT32_MAX, &out->step) ||
+      !cell_count(r, accepted, number, 1 + (accepted - line), "accepted", (uint64_t)r->s->run.pool.speculative.tokens, &n))
+    return false;
   out->accepted = (uint8_t)n;
   out->line = number;
   return true;
@@ -298,7 +312,7 @@ static bool keep_rows(ds_reader *r, const step_row *row, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     bool first = i == 0 || row[i - 1].request != row[i].request;
     if (first ? row[i].step > 1 : row[i].step != row[i - 1].step + 1)
-      return bad_row(r, row[i].line, "steps of this request do not count up from 0 or 1",
+      return bad_row(r, row[i].line, 1, "steps of this request do not count up from 0 or 1",
                      "every verify step once");
     while (request < row[i].request) s->replay_first[++request] = i;
     s->replay_accepted[i] = row[i].accepted;
@@ -331,7 +345,9 @@ bool ds_read_replay(ds_reader *r) {
     line[k] = '\0';
     line[strcspn(line, "\r")] = '\0';
     if (number == 1 && strcmp(line, "request,step,accepted") != 0) {
-      ok = bad_row(r, 1, "the header is another", "request,step,accepted");
+      char what[120];
+      snprintf(what, sizeof what, "the header is '%.60s'", line);
+      ok = bad_row(r, 1, 1, what, "request,step,accepted");
       break;
     }
     if (number++ == 1 || !line[0]) continue;

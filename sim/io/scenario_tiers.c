@@ -118,14 +118,20 @@ bool ds_read_tiers(ds_reader *r, const ds_node *list) {
     ds_diag_expected(r->d, "1 to %d, the fastest first", DS_TIERS_MAX);
     return false;
   }
-  if (!run->pool.prefix_cache || r->s->sched->reserves || run->pool.kv_blocks == DS_KV_UNLIMITED) {
+  if (!run->pool.prefix_cache) {
     ds_complain_key(r->d, list, "tiers stands beside a pool without a prefix cache");
     ds_diag_expected(r->d, "prefix_cache: true with limited kv_blocks, and a scheduler such as "
                            "vllm-v1 that uses it");
     return false;
   }
   for (const ds_node *n = list->first; n; n = n->next) {
+    const ds_tier *t = &run->tier[run->n_tiers];
     if (!read_tier(r, n, &run->tier[run->n_tiers], (size_t)run->n_tiers)) return false;
+    if (run->n_tiers > 0 && strcmp(t->name, run->tier[0].name) == 0) {
+      ds_complain(r->d, ds_node_get(n, "name") ? ds_node_get(n, "name") : n, "tiers.name is '%s' twice", t->name);
+      ds_diag_expected(r->d, "a name of its own for each tier");
+      return false;
+    }
     run->n_tiers++;
   }
   r->prefix[0] = '\0';

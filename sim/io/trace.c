@@ -376,7 +376,7 @@ static bool keep_names(ds_trace *t, const ds_row *r, ds_diag *d) {
 /* What a scheduler may believe of the output: the workload's rule where it states one, else the
  * request's own cap, else the truth. A trace that says its requests stopped beyond the cap is right
  * about what happened, so never less. */
-static uint32_t cap_of(const ds_workload *w, const ds_row *r) {
+static uint32_t cap_of(const ds_workload *w, const ds_row *r, uint64_t *raised) {
   uint64_t cap = r->max_tokens;
   if (w->max_tokens_fixed > 0) {
     cap = (uint64_t)w->max_tokens_fixed;
@@ -386,7 +386,9 @@ static uint32_t cap_of(const ds_workload *w, const ds_row *r) {
     if ((double)cap < x && cap < DS_TOKENS_MAX) cap++; /* up to the next whole token */
   }
   if (cap > DS_TOKENS_MAX) cap = DS_TOKENS_MAX;
-  return cap < r->output_tokens ? r->output_tokens : (uint32_t)cap;
+  if (DS_LIKELY(cap >= r->output_tokens)) return (uint32_t)cap;
+  *raised += cap > 0;
+  return r->output_tokens;
 }
 
 /* Whether a row is taken that thinning or its session has a say in. A session goes by its first
@@ -443,7 +445,7 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
   *out = (ds_request){.arrival_ns = offset_ns,
                       .input_tokens = r->input_tokens,
                       .output_tokens = r->output_tokens,
-                      .max_tokens = cap_of(&t->w, r),
+                      .max_tokens = cap_of(&t->w, r, &t->report.raised_caps),
                       .priority = r->priority,
                       .tenant = r->tenant,
                       .stream = r->stream,

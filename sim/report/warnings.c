@@ -80,6 +80,9 @@ static void about_import(ds_warnings *w, const ds_trace_report *t) {
         t->rows_read);
   if (t->clamped_zero > 0)
     add(w, "%" PRIu64 " rows with zero tokens count as one token", t->clamped_zero);
+  if (t->raised_caps > 0)
+    add(w, "%" PRIu64 " of %" PRIu64 " outputs are longer than max_tokens says; they are not cut, and schedulers take the length for the cap",
+        t->raised_caps, t->rows_read);
 }
 
 void ds_warnings_of(const ds_scenario *sc, const ds_drive *drive, const ds_summary *s,

@@ -44,7 +44,7 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   if (c->reservation == RESERVE_MODEL_LEN) {
     s->max_model_len = run->pool.max_model_len;
     if (s->max_model_len == 0) {
-      return ds_error_begin(err, DS_E_INPUT, "scheduler_options.reservation: max-model-len needs max_model_len of the pool");
+      return ds_error_begin(err, DS_E_INPUT, "scheduler_options.reservation: is max-model-len, expected max_model_len in the pool beside it");
     }
   }
   return DS_OK;

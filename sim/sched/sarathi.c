@@ -60,7 +60,7 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
   if (!c->dynamic) return DS_OK;
   if (c->low_chunk_size > c->high_chunk_size) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.low_chunk_size: is above high_chunk_size");
+    return ds_option_refused(err, "low_chunk_size", c->low_chunk_size, "at most high_chunk_size, which is ", c->high_chunk_size);
   }
   int64_t unit = unit_of(c), last = c->stages - 1;
   for (int64_t i = 0; i <= last; i++) { /* whole numbers, as they are before they are rounded; one step alone is the low one */

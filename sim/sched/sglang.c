@@ -85,14 +85,14 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   s->first = first < 1 ? first : 1;
   s->least = c->min_new_token_ratio > 0 ? c->min_new_token_ratio : 0.14 * s->first;
   if (s->least > s->first) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.min_new_token_ratio: is above init_new_token_ratio");
+    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.min_new_token_ratio: is above the first ratio, expected at most init_new_token_ratio");
   }
   if (c->chunked_prefill_size == 0) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.chunked_prefill_size: must be a count, or -1 for no chunks");
+    return ds_option_refused(err, "chunked_prefill_size", 0, "a count, or for no chunks ", -1);
   }
   if (c->chunked_prefill_size > 0 && c->chunked_prefill_size < run->pool.kv_block_tokens) {
-    return ds_error_begin(err, DS_E_INPUT,
-                          "scheduler_options.chunked_prefill_size: must be at least kv_block_tokens, the page");
+    return ds_option_refused(err, "chunked_prefill_size", c->chunked_prefill_size, "at least a page, kv_block_tokens, which is ",
+                             run->pool.kv_block_tokens);
   }
   s->decay = c->new_token_ratio_decay > 0 ? c->new_token_ratio_decay : (s->first - s->least) / 600;
   s->ratio = s->first;
@@ -557,6 +557,7 @@ const ds_sched_ops ds_sched_sglang = {
     .plan = plan,
     .overlaps = overlaps,
     .speculates = true,
+    .finds_prefixes = true,
     .caches_at_end = true,
     .on_finish = on_finish,
     .on_abort = on_abort,

@@ -45,9 +45,9 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   s->max_model_len = run->pool.max_model_len;
   for (int64_t i = 0; i < c->preferred_batch_sizes.n; i++) {
     if (c->preferred_batch_sizes.v[i] > c->max_batch_size) {
-      ds_error_begin(err, DS_E_INPUT, "scheduler_options.preferred_batch_sizes: ");
+      ds_error_begin(err, DS_E_INPUT, "scheduler_options.preferred_batch_sizes: has ");
       ds_error_int(err, c->preferred_batch_sizes.v[i]);
-      ds_error_text(err, " is larger than max_batch_size ");
+      ds_error_text(err, ", expected sizes up to max_batch_size, which is ");
       ds_error_int(err, c->max_batch_size);
       return DS_E_INPUT;
     }

@@ -50,13 +50,13 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   (void)st;
   const config *c = (const config *)(const void *)run->pool.scheduler_config.bytes;
   if (c->priority_levels > 0 && c->default_priority_level > c->priority_levels) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.default_priority_level: is above priority_levels");
+    return ds_option_refused(err, "default_priority_level", c->default_priority_level, "at most priority_levels, which is ", c->priority_levels);
   }
   for (int64_t i = 0; i < c->preferred_batch_sizes.n; i++) {
     if (c->preferred_batch_sizes.v[i] <= c->max_batch_size) continue;
-    ds_error_begin(err, DS_E_INPUT, "scheduler_options.preferred_batch_sizes: ");
+    ds_error_begin(err, DS_E_INPUT, "scheduler_options.preferred_batch_sizes: has ");
     ds_error_int(err, c->preferred_batch_sizes.v[i]);
-    ds_error_text(err, " is larger than max_batch_size ");
+    ds_error_text(err, ", expected sizes up to max_batch_size, which is ");
     ds_error_int(err, c->max_batch_size);
     return DS_E_INPUT;
   }

@@ -53,13 +53,10 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   s->keeps = c->capacity_policy != MAX_UTILIZATION;
   int64_t unit = c->chunk_unit > 0 ? c->chunk_unit : s->block_tokens;
   if (c->enable_chunked_context && unit > c->max_num_tokens) {
-    ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be at least a chunk of ");
-    ds_error_int(err, unit);
-    ds_error_text(err, " tokens (chunk_unit, or kv_block_tokens)");
-    return DS_E_INPUT;
+    return ds_option_refused(err, "max_num_tokens", c->max_num_tokens, "at least a chunk (chunk_unit, or kv_block_tokens), which is ", unit);
   }
   if (run->pool.speculative.method != DS_DRAFT_NONE && c->max_num_tokens <= run->pool.speculative.tokens) {
-    return ds_error_begin(err, DS_E_INPUT, "scheduler_options.max_num_tokens: must be above speculative.tokens");
+    return ds_option_refused(err, "max_num_tokens", c->max_num_tokens, "more than speculative.tokens, which is ", run->pool.speculative.tokens);
   }
   return DS_OK;
 }
@@ -287,6 +284,7 @@ const ds_sched_ops ds_sched_trtllm = {
     .accepts = accepts,
     .plan = plan,
     .speculates = true,
+    .finds_prefixes = true,
     .on_finish = on_finish,
     .max_seqs = max_seqs,
     .max_batch_tokens = max_batch_tokens,

@@ -71,22 +71,22 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
   s->long_tokens = c->long_prefill_token_threshold;
   if (c->max_num_partial_prefills == 1) return DS_OK;
   if (!c->enable_chunked_prefill) {
-    return ds_error_begin(err, DS_E_INPUT,
-                          "scheduler_options.max_num_partial_prefills: is above 1 without enable_chunked_prefill");
+    return ds_option_refused(err, "max_num_partial_prefills", c->max_num_partial_prefills,
+                             "enable_chunked_prefill: true beside it, or ", 1);
   }
   if (c->max_num_partial_prefills > c->max_num_batched_tokens) {
-    return ds_error_begin(err, DS_E_INPUT,
-                          "scheduler_options.max_num_partial_prefills: is above max_num_batched_tokens, which they share");
+    return ds_option_refused(err, "max_num_partial_prefills", c->max_num_partial_prefills,
+                             "at most max_num_batched_tokens, which they share, ", c->max_num_batched_tokens);
   }
   if (c->max_long_partial_prefills > c->max_num_partial_prefills) {
-    return ds_error_begin(err, DS_E_INPUT,
-                          "scheduler_options.max_long_partial_prefills: is above max_num_partial_prefills");
+    return ds_option_refused(err, "max_long_partial_prefills", c->max_long_partial_prefills,
+                             "at most max_num_partial_prefills, which is ", c->max_num_partial_prefills);
   }
   if (s->long_tokens > 0) return DS_OK;
   s->long_tokens = run->pool.max_model_len / 25; /* int(0.04 x length) in vLLM */
   if (s->long_tokens > 0) return DS_OK;
   return ds_error_begin(err, DS_E_INPUT,
-                        "scheduler_options.long_prefill_token_threshold: 0 is 4 % of max_model_len, which the pool does not state");
+                        "scheduler_options.long_prefill_token_threshold: is 0, which stands for 4 % of max_model_len, expected a count, or max_model_len in the pool");
 }
 
 static int64_t watermark(const config *c, int64_t total_blocks) {

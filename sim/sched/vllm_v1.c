@@ -218,7 +218,18 @@ static bool ranked(const void *cfg) { return ((const config *)cfg)->scheduling_p
 
 /* ---- the queue ---- */
 
-static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
+typedef struct state {
+  bool drops_last; /* a drafter that reads hidden states: use_eagle() of vLLM's SpeculativeConfig */
+} state;
+
+static ds_status init(void *st, const ds_run *run, ds_error *err) {
+  state *s = st;
+  (void)err;
+  s->drops_last = run->pool.speculative.method == DS_DRAFT_EAGLE || run->pool.speculative.method == DS_DRAFT_MTP;
+  return DS_OK;
+}
+
+static void serve_queue(const config *c, const state *s, const ds_sched_view *v, ds_plan *out, budget *b) {
   int64_t running = v->n_running, hits = 0; /* blocks taken back so far */
   uint32_t slot = v->queue_head;
   for (; slot != DS_SLOT_NONE && b->tokens > 0 && running < c->max_num_seqs; slot = v->req[slot].next) {
@@ -227,8 +238,10 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
     if (v->prefix_cache) {
       uint32_t held = 0;
       hit = v->cached_hit(v->engine, slot, out, v->free_blocks - b->blocks - hits, &held);
+      /* Hidden states are not cached, so the last block of a hit is computed again (find_longest_cache_hit). */
+      if (s->drops_last && hit > 0) hit -= v->block_tokens;
       hit_blocks = hit / v->block_tokens;
-      shared = held / v->block_tokens;
+      shared = least(held / v->block_tokens, hit_blocks);
     }
     int64_t n = known - hit;
     if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
@@ -254,7 +267,7 @@ static void serve_queue(const config *c, const ds_sched_view *v, ds_plan *out, b
   if (slot != DS_SLOT_NONE) out->blocked = running >= c->max_num_seqs ? DS_BLOCKED_SEQS : DS_BLOCKED_OTHER;
 }
 
-static DS_APART ds_status plan_in_full(const ds_sched_view *v, ds_plan *out) {
+static DS_APART ds_status plan_in_full(const state *s, const ds_sched_view *v, ds_plan *out) {
   const config *c = v->config;
   budget b = {c->max_num_batched_tokens, v->free_blocks};
   if (!serve_all(c, v, out, &b)) {
@@ -265,21 +278,20 @@ static DS_APART ds_status plan_in_full(const ds_sched_view *v, ds_plan *out) {
     out->blocked = DS_BLOCKED_KV;
     return DS_OK;
   }
-  if (v->n_queue > 0) serve_queue(c, v, out, &b);
+  if (v->n_queue > 0) serve_queue(c, s, v, out, &b);
   /* Whatever blocks the queue (KV, seats, budget) goes on blocking it while the batch only decodes. */
   out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0;
   out->hold_past_arrival = out->blocked != DS_BLOCKED_NO && !ranked(c);
   return DS_OK;
 }
 
-static ds_status plan(void *state, const ds_sched_view *v, ds_plan *out) {
+static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   const config *c = v->config;
-  (void)state;
   if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= c->max_num_batched_tokens && v->decode_blocks <= v->free_blocks) {
     out->decode_all = out->hold = out->hold_past_finish = true; /* by far the usual case */
     return DS_OK;
   }
-  return plan_in_full(v, out);
+  return plan_in_full(st, v, out);
 }
 
 static bool overlaps(const void *cfg) { return ((const config *)cfg)->async_scheduling; }
@@ -302,8 +314,11 @@ const ds_sched_ops ds_sched_vllm_v1 = {
     .params = params,
     .n_params = DS_ARRAY_LEN(params),
     .config_bytes = sizeof(config),
+    .state_bytes = sizeof(state),
     .engine = "vllm",
     .speculates = true,
+    .finds_prefixes = true,
+    .init = init,
     .accepts = accepts,
     .plan = plan,
     .overlaps = overlaps,

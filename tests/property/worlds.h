@@ -292,7 +292,7 @@ static inline void world_write_with(const world *w, const char *path, const char
           "\"pools\": [{\"name\": \"main\", \"replicas\": %lld, \"scheduler\": \"%s\", "
           "\"kv_block_tokens\": %lld, \"prefix_cache\": %s,\n",
           (long long)w->replicas, w->is_static ? "static" : "vllm-v1", (long long)w->block_tokens,
-          yes(w->prefix_cache));
+          yes(w->prefix_cache && !w->is_static));
   if (!w->linear)
     fprintf(f, "\"hardware\": \"%s\", \"tensor_parallel\": %lld, ", w->hardware,
             (long long)w->tensor_parallel);

@@ -253,6 +253,9 @@ sed '/run_hash/d; /"path"/d; /sha256/d' out >got
 verdict $? "- reads the scenario from standard input"
 (TZ=Asia/Tokyo LC_ALL=de_DE.UTF-8 NO_COLOR=1 "$program" run two.yaml --no-lease --json j4 >out 2>err) && same j1 j4
 verdict $? "--no-lease, another locale and time zone: the same bytes"
+ds run two.yaml --set workload.max_tokens=1
+tr -s '\n ' ' ' <out | grep -q 'outputs are longer than max_tokens says; they are not cut'
+verdict $? "a cap that outputs exceed cuts nothing, and the answer says so"
 good=0
 for key in dryserve_version schema run_hash scenario inputs warnings saturated bottleneck bounds blame_s method duration completed failed \
   total_input_tokens total_output_tokens request_throughput request_goodput output_throughput total_token_throughput mean_ttft_ms \

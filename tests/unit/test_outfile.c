@@ -205,7 +205,7 @@ Test(outfile, full_disk_in_the_middle_leaves_nothing) {
   pid_t child = fork();
   cr_assert_geq(child, 0);
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
+    ds_outfile_guard_signals();
     struct rlimit small = {200000, 200000};
     setrlimit(RLIMIT_FSIZE, &small);
     ds_diag d = {.exit = DS_EXIT_OK};
@@ -226,7 +226,7 @@ Test(outfile, full_disk_in_the_middle_leaves_nothing) {
 }
 
 Test(outfile, signals_remove_temporary_files) {
-  const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
     pid_t child = fork();
     cr_assert_geq(child, 0);
