@@ -111,16 +111,17 @@ static inline ds_status deliver(ds_sim *s, ds_replica *r, int64_t t_ns) {
   return next_inbox_ns(r) <= t_ns ? deliver_some(s, r, t_ns) : DS_OK;
 }
 
-int64_t ds_replica_due_ns(const ds_replica *r) {
+static inline int64_t due_ns(const ds_replica *r) {
   if (r->plan_due) return r->v.now_ns;
   int64_t t = next_inbox_ns(r);
   if (r->deadline_ns < t) t = r->deadline_ns;
   return t < r->wake_ns ? t : r->wake_ns;
 }
+int64_t ds_replica_due_ns(const ds_replica *r) { return due_ns(r); }
 
 int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
   if (s->group > 1) return ds_group_next_ns(s, r);
-  return r->in_flight ? r->end_ns : ds_replica_due_ns(r);
+  return r->in_flight ? r->end_ns : due_ns(r);
 }
 
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */
@@ -166,7 +167,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->plan.preempt += r->n_made_way; /* the log wants all that went at this instant */
   ds_status st = s->sched->plan(r->policy, &r->v, &r->plan);
   r->plan.preempt -= r->n_made_way;
-  if (st != DS_OK) {
+  if (DS_UNLIKELY(st != DS_OK)) {
     if (s->err != NULL && s->err->status == DS_OK) {
       ds_error_begin(s->err, st, "scheduler ");
       ds_error_text(s->err, s->sched->name);
@@ -175,7 +176,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
     return st;
   }
   r->planned_at = r->v.iteration;
-  if (r->kv_blocked || r->plan.blocked == DS_BLOCKED_KV) {
+  if (DS_UNLIKELY(r->kv_blocked || r->plan.blocked == DS_BLOCKED_KV)) {
     r->kv_wait_ns = ds_kv_wait_at(r, r->v.now_ns);
     r->kv_wait_since = r->v.now_ns;
     r->kv_blocked = r->plan.blocked == DS_BLOCKED_KV;
@@ -241,7 +242,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
     *did = true;
     return ds_iteration_end(s, r);
   }
-  int64_t t = ds_replica_next_ns(s, r);
+  int64_t t = due_ns(r);
   if (t >= until_ns) return DS_OK;
   r->v.now_ns = t;
   /* Where the host works ahead, this plan was made when the iteration that has just ended began. */
