@@ -58,14 +58,7 @@ static bool take(calibrate_args *a, const ds_option *o, const char *value, ds_di
     ds_diag_expected(d, "a percentage, e.g. 5");
     return false;
   } else {
-    long n = strtol(value, &end, 10);
-    if (*end == '\0' && n >= 1 && n <= 64) {
-      a->jobs = (int)n;
-      return true;
-    }
-    ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "--jobs '%s'", value);
-    ds_diag_expected(d, "1 to 64");
-    return false;
+    return ds_take_jobs(value, 64, &a->jobs, d);
   }
   return true;
 }
@@ -238,10 +231,9 @@ static bool calibrate(const calibrate_args *a, const ds_data_dirs *dirs, ds_diag
   ds_doc hardware = {0}, engine = {0};
   ds_card_cache *cards = NULL;
   if (c == NULL) return ds_diag_set(d, DS_EXIT_RUNTIME, NULL, 0, 0, "out of memory");
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
   c->only = a->fit;
   c->noise = a->noise > 0 ? a->noise : 0.05;
-  c->jobs = a->jobs > 0 ? a->jobs : n > 0 ? (int)n : 1;
+  c->jobs = ds_jobs_or_all(a->jobs);
   c->most_requests = 800;
   c->most_per_cell = 24;
   c->progress = isatty(STDERR_FILENO) == 1;

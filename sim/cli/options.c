@@ -2,7 +2,9 @@
 #include "cli/options.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAMES_MAX 96
 
@@ -202,4 +204,21 @@ void ds_say(const char *fmt, ...) {
     while (*word == ' ') word++;
   }
   fputc('\n', stderr);
+}
+
+bool ds_take_jobs(const char *value, int most, int *jobs, ds_diag *d) {
+  char *end;
+  long n = strtol(value, &end, 10);
+  if (*end == '\0' && n >= 1 && n <= most) {
+    *jobs = (int)n;
+    return true;
+  }
+  ds_diag_set(d, DS_EXIT_USAGE, NULL, 0, 0, "--jobs '%s'", value);
+  ds_diag_expected(d, "1 to %d", most);
+  return false;
+}
+
+int ds_jobs_or_all(int asked) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return asked > 0 ? asked : n > 0 ? (int)n : 1;
 }

@@ -57,4 +57,9 @@ void ds_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ds_unknown(ds_diag *d, const char *kind, const char *word, const char *const *candidates,
                 size_t n);
 
+/* The value of --jobs, 1 to `most`; a usage error in *d otherwise. */
+bool ds_take_jobs(const char *value, int most, int *jobs, ds_diag *d);
+/* As many as were asked for; 0: one a processor. */
+int ds_jobs_or_all(int asked);
+
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -85,12 +84,8 @@ static bool take(validate_args *a, const ds_option *o, const char *value, ds_dia
   else if (strcmp(o->name, "--bands") == 0) a->bands = value;
   else if (strcmp(o->name, "--quiet") == 0) a->quiet = true;
   else if (strcmp(o->name, "--bar") == 0) return take_bar(a, value, d);
-  else if (strcmp(o->name, "--jobs") == 0) {
-    char *end;
-    long n = strtol(value, &end, 10);
-    if (*end != '\0' || n < 1 || n > 256) return usage(d, "--jobs", value, "1 to 256");
-    a->jobs = (int)n;
-  } else {
+  else if (strcmp(o->name, "--jobs") == 0) return ds_take_jobs(value, 256, &a->jobs, d);
+  else {
     if (a->n_only == ONLY_MAX) return usage(d, "one --only too many:", value, "at most 16");
     if (strpbrk(value, "=~") == NULL) return usage(d, "--only", value, "NAME=VALUE or NAME~VALUE");
     a->only[a->n_only++] = value;
@@ -210,8 +205,7 @@ static int validate(const validate_args *a, const ds_data_dirs *dirs, ds_diag *d
   good = good && wanted != NULL && choose(a, &runs, wanted, d);
   ds_card_cache *cards = good ? ds_card_cache_new(&runs, dirs) : NULL;
   if (cards != NULL) {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    good = ds_validate_all(&runs, wanted, cards, dirs, a->jobs > 0 ? a->jobs : n > 0 ? (int)n : 1, !a->quiet, v, d);
+    good = ds_validate_all(&runs, wanted, cards, dirs, ds_jobs_or_all(a->jobs), !a->quiet, v, d);
     ds_validation x = {.path = a->file, .runs = &runs, .wanted = wanted, .v = v, .residuals = &residuals, .bands = &bands};
     good = good && ds_residuals_of(&runs, v, &residuals) && report(a, &x, d);
     held = good && bars_held(a, &x);
