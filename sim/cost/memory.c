@@ -12,11 +12,12 @@
  * other layers only; where it is much (long windows), blocks hold every layer, as without a hybrid
  * KV manager. Activations are those of one layer at the largest batch (double-buffered, 16 bit)
  * and the logits in 32 bit. The runtime's share (context, graphs, and communication buffers with
- * more than one rank) comes from two block counts that vLLM 0.15 printed on H100: 7,462 for Llama 2
+ * more than one rank), where the engine card does not say, comes from two block counts that vLLM 0.15 printed on H100: 7,462 for Llama 2
  * 7B alone and 26,602 for CodeLlama 34B on two. */
 #include "cost/memory.h"
 
 #include "base/num.h"
+#include "cost/operators.h"
 
 #include <string.h>
 
@@ -97,7 +98,7 @@ static double weight_bytes(const ds_run *run, const split *k) {
   double vectors, products = attention_products(m, k->group, &vectors);
   /* A model of one kind of layer is one sum per layer, so that its rounding does not depend on the
    * others. */
-  double mlp = (double)m->mlp_matrices * h * (double)m->ffn / k->all;
+  double mlp = (double)m->mlp_matrices * h * (double)m->ffn / (m->experts > 0 ? k->group : k->all);
   double plain = on_stage(layers, stages), bytes;
   vectors += norms * h * (m->norm_bias ? 2 : 1); /* norms, kept whole on every rank */
   if (moe == 0 && m->state_layers == 0) {
@@ -113,13 +114,25 @@ static double weight_bytes(const ds_run *run, const split *k) {
              (held * expert * ds_format_weight_bytes(run->expert_weights) + shared * wb +
               h * (double)m->experts * 2);
   }
-  double embeddings = (double)m->vocab * h / k->all * (m->tied_embeddings || stages > 1 ? 1 : 2);
+  double embeddings = (double)m->vocab * h / k->group * (m->tied_embeddings || stages > 1 ? 1 : 2);
   double positions = (double)m->learned_positions * h;
   return bytes + (embeddings + positions + h) * 2 +
          (double)m->encoder_params / k->group * 2;
 }
 
-static double activation_bytes(const ds_run *run, double ranks) {
+/* Where every rank gets all tokens, it has room for what they bring and take, and for all their experts to be its own:
+ * permuted inputs, then results, in one place, gate and up, then results, in another; 16 bit (workspace of
+ * NVIDIA/TensorRT-LLM cutlass_kernels/moe_gemm/moe_kernels.cu). */
+static double gathered_bytes(const ds_run *run, double tokens) {
+  const ds_model *m = &run->model;
+  if (!ds_experts_gather(run)) return 0;
+  double h = (double)m->hidden, ranks = (double)(run->pool.tensor_parallel * run->pool.data_parallel);
+  double f = (double)m->expert_ffn / (ranks / (double)run->pool.expert_parallel);
+  double pair = 2 * (h > f ? h : f) + 2 * (2 * f > h ? 2 * f : h);
+  return tokens * (double)run->pool.data_parallel * ((double)m->top_k * pair + 4 * h);
+}
+
+static double layer_bytes(const ds_run *run, double ranks, double tokens, double seqs) {
   const ds_model *m = &run->model;
   double widest = (double)m->ffn;
   if (m->experts > 0 && (double)(m->expert_ffn * m->top_k) > widest)
@@ -127,8 +140,19 @@ static double activation_bytes(const ds_run *run, double ranks) {
   double h = (double)m->hidden, mlp = 2 * widest / ranks;
   double attention =
       ((double)m->heads / ranks + 2 * kv_heads_per_rank(m, ranks)) * (double)m->head_dim + h;
-  return (double)run->pool.max_num_batched_tokens * (mlp > attention ? mlp : attention) * 2 * 2 +
-         (double)run->pool.max_num_seqs * (double)m->vocab * 4;
+  return tokens * (mlp > attention ? mlp : attention) * 2 * 2 + seqs * (double)m->vocab * 4 + gathered_bytes(run, tokens);
+}
+
+static bool trtllm(const ds_run *run) { return strcmp(run->pool.engine.family, "trtllm") == 0; }
+
+static double activation_bytes(const ds_run *run, double ranks) {
+  const ds_pool *p = &run->pool;
+  double seqs = (double)p->max_num_seqs;
+  double bytes = layer_bytes(run, ranks, (double)p->max_num_batched_tokens, seqs);
+  double rows = (double)p->engine.capture_max < seqs ? (double)p->engine.capture_max : seqs;
+  /* Captured graphs share a pool of their own, as large as the largest needs, which TensorRT-LLM's profile counts before
+   * KV is sized (NVIDIA/TensorRT-LLM docs/source/blogs/tech_blog/blog20 @baf363e5ec); vLLM captures later. */
+  return trtllm(run) && rows > 0 ? bytes + layer_bytes(run, ranks, rows, rows) : bytes;
 }
 
 /* Bytes that one layer keeps of a token on a rank. */
@@ -149,6 +173,7 @@ static void measure_kv(const ds_run *run, const split *k, ds_memory *out) {
   out->kv_bytes_per_token = attention * layer;
   out->kv_bytes -= seqs * on_stage((double)m->state_layers, stages) * (double)m->state_bytes / k->group;
   if (m->window <= 0 || m->full_layers == 0) return; /* nothing else would count tokens */
+  if (run->pool.engine.whole_windows) return;
   double full = on_stage((double)m->full_layers, stages), near = attention - full;
   double apart = seqs * near * layer * (double)(m->window + run->pool.kv_block_tokens);
   if (apart > SET_APART_FRAC * out->kv_bytes) return;
@@ -178,7 +203,10 @@ static void measure(const ds_run *run, int64_t ranks, ds_memory *out) {
     draft_kv = (double)ds_model_attention_layers(&drafter.model) * kv_bytes_of_layer(&drafter, k.group);
   }
   out->activation_bytes = activation_bytes(run, k.group);
-  out->runtime_bytes = RUNTIME_BYTES + (k.all * k.stages > 1 ? RUNTIME_PARALLEL_BYTES : 0);
+  const ds_engine_card *e = &p->engine;
+  double alone = e->runtime_bytes > 0 ? e->runtime_bytes : RUNTIME_BYTES;
+  double together = e->runtime_parallel_bytes > 0 ? e->runtime_parallel_bytes : RUNTIME_PARALLEL_BYTES;
+  out->runtime_bytes = alone + (k.all * k.stages > 1 ? together : 0);
   out->kv_bytes =
       out->budget_bytes - out->weight_bytes - out->activation_bytes - out->runtime_bytes;
   measure_kv(run, &k, out);

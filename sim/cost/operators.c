@@ -28,7 +28,9 @@ static void bind_layers(const ds_run *run, ds_operators *o) {
   o->dense_layers = m->ffn > 0 ? o->layers - moe : 0;
   o->norms = m->norms_per_layer > 0 ? (double)m->norms_per_layer : 2;
   o->group = (double)p->data_parallel;
-  double gated = m->mlp_matrices == 3 ? 2.0 : 1.0, ffn = (double)m->ffn / ranks;
+  bool meet = m->experts > 0; /* the plain layers of a mixture stay within their group, which keeps them whole */
+  o->dense_group = meet ? 1 : o->group;
+  double gated = m->mlp_matrices == 3 ? 2.0 : 1.0, ffn = (double)m->ffn / (meet ? tp : ranks);
   o->mlp_in = gated * ffn;
   o->mlp_out = ffn;
   o->mlp_act = (gated + 1.0) * ffn;
@@ -42,7 +44,7 @@ static void bind_layers(const ds_run *run, ds_operators *o) {
   o->state_flops_per_token = 4.0 * o->state_bytes / 2.0; /* decay and update, query; 16 bit a value */
   bool side_by_side = m->parallel_block && p->data_parallel == 1;
   o->attn_reduces = o->layers - (side_by_side ? o->dense_layers : 0);
-  o->mlp_reduces = p->data_parallel == 1 ? o->layers : 0;
+  o->mlp_reduces = p->data_parallel == 1 ? o->layers : meet ? o->dense_layers : 0;
 }
 
 /* The indexer of sparse attention scores every cached token with a narrow 8-bit key and its scale. */
@@ -97,6 +99,8 @@ static void own_library(ds_hw *hw, const ds_engine_card *e) {
     const ds_eff_library *l = &hw->library[of[f]];
     for (int i = 0; i < DS_GEMM_GROUPS; i++)
       if (l->gemm[i].em > 0) hw->gemm[i] = l->gemm[i];
+    /* One library's kernels for scales by tensor are not those of scales by block: these stay what all libraries reach. */
+    if (l->moe[DS_MOE_FP8].em > 0 && !(hw->moe[DS_MOE_FP8_BLOCK].em > 0)) hw->moe[DS_MOE_FP8_BLOCK] = hw->moe[DS_MOE_FP8];
     for (int i = 0; i < DS_MOE_GROUPS; i++)
       if (l->moe[i].em > 0) hw->moe[i] = l->moe[i];
     if (l->decode_kv16.em > 0) hw->decode_kv16 = l->decode_kv16;
@@ -151,7 +155,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
       .heads = (double)m->heads / tp,
       .kv_heads = kv_heads < 1 ? 1 : kv_heads, /* fewer heads than devices: each keeps a copy */
       .head_dim = (double)m->head_dim,
-      .vocab = (double)m->vocab / (double)ranks,
+      .vocab = (double)m->vocab / tp,
       .kv_bytes = ds_format_kv_bytes(run->kv_cache),
       .flops_16_per_s = hw->peak_flops_per_s[DS_MATH_16],
       .memory_bytes_per_s = hw->memory_bytes_per_s,
@@ -174,6 +178,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   out->exchange = ds_exchange_bind(&capped, ideal);
   out->reduce = ds_allreduce_bind(hw, ideal ? 1 : run->pool.tensor_parallel);
   out->reduce_all = ds_allreduce_bind(hw, ideal ? 1 : ranks);
+  out->reduce_mlp = m->experts > 0 ? out->reduce : out->reduce_all;
   out->overlap = run->pool.two_batch_overlap && !ideal;
   if (ideal) {
     out->element.per_byte_s = 1.0 / hw->memory_bytes_per_s;
@@ -186,6 +191,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   out->per_request_s = e->per_request_s;
   out->capture_max = (double)e->capture_max;
   out->capture_step = e->capture_step > 0 ? (double)e->capture_step : 8;
+  out->capture_double = (double)e->capture_double;
   out->eager_s = e->launch_s * e->kernels_per_layer * out->layers;
   out->async_host = e->async_scheduling;
   bool fused = e->fused_nvfp4 && ds_arith_of(hw, run->weights).group == DS_GEMM_NVFP4;
@@ -255,7 +261,7 @@ static void stack_once(const ds_operators *o, double tokens, ds_ops *ops, double
   const tally attn = {&ops->gemm_attn, part_s}, mlp = {&ops->gemm_mlp, part_s},
               elt = {&ops->elt, part_s}, ar = {&ops->ar, part_s};
   double h = o->hidden, row = o->heads * o->head_dim, kv_row = o->kv_heads * o->head_dim;
-  double met = tokens * o->group; /* what a feed-forward layer sees */
+  double met = tokens * o->dense_group; /* what a plain feed-forward layer sees */
   projections(o, tokens, &attn);
   if (o->state_layers > 0)
     add_gemm(&attn, o->state_layers, ds_gemm_time(&o->body, tokens, o->state_width, h));
@@ -270,7 +276,7 @@ static void stack_once(const ds_operators *o, double tokens, ds_ops *ops, double
   if (o->dense_layers > 0)
     add_element(&elt, o->dense_layers, &o->element, met * o->mlp_act * 2.0); /* activation */
   add_reduce(&ar, o->attn_reduces, &o->reduce, tokens * h * 2.0);
-  add_reduce(&ar, o->mlp_reduces, &o->reduce_all, tokens * h * 2.0);
+  add_reduce(&ar, o->mlp_reduces, &o->reduce_mlp, tokens * h * 2.0);
   if (o->moe.layers > 0)
     mixture(o, tokens, ops, part_s);
   else if (o->group > 1) /* tokens are gathered before, and results scattered after */
@@ -314,5 +320,5 @@ void ds_head_cost(const ds_operators *o, double rows, ds_ops *ops, double part_s
    * away. */
   add_gemm(&head, 1.0, ds_gemm_time(&o->head, rows > 1 ? rows : 1.0, o->vocab, o->hidden));
   add_element(&head, 1.0, &o->element, rows * (o->hidden * 4.0 + o->sample_bytes)); /* gather and sample */
-  add_reduce(&head, 1.0, &o->reduce_all, rows * o->vocab * 2.0);
+  add_reduce(&head, 1.0, &o->reduce, rows * o->vocab * 2.0);
 }

@@ -60,6 +60,7 @@ typedef struct ds_moe {
   double shared_one;
   double peak_per_s, flops_per_s, bytes_per_s, act_bytes_per_s;
   double weight_bytes, t0_s, mh, skew, rho;
+  double excess; /* of the busiest rank's work over the mean; its products and its activations */
   bool ideal;
 } ds_moe;
 
@@ -76,7 +77,8 @@ typedef struct ds_operators {
   double full_layers, near_layers, state_layers; /* attention over everything, over the nearest or
                                                     chosen tokens, and none */
   double dense_layers;                           /* with a plain feed-forward layer */
-  double group;        /* attention groups whose tokens meet in the feed-forward layers */
+  double group;        /* attention groups whose tokens meet in the experts */
+  double dense_group;  /* and in plain feed-forward layers */
   double norms;        /* per layer */
   double attn_reduces, mlp_reduces; /* all-reduces: layers that have one */
   double q_lora, kv_lora, qk_nope, qk_rope, v_dim; /* latent attention; kv_lora 0: none */
@@ -94,13 +96,14 @@ typedef struct ds_operators {
   ds_attn_prefill prefill;
   ds_allreduce reduce; /* between the ranks of one attention group */
   ds_allreduce reduce_all; /* between all ranks of the replica's stage */
+  ds_allreduce reduce_mlp; /* between those that share a feed-forward layer */
   ds_moe moe;
   ds_gemm router;
   ds_exchange exchange;
   ds_elementwise element;
   double sample_bytes; /* of one row, on each device: logits are gathered before */
   double per_iteration_s, per_request_s;
-  double capture_max, capture_step; /* of graphs; 0: no padding */
+  double capture_max, capture_step, capture_double; /* of graphs; 0: no padding */
   double eager_s;                   /* to launch an iteration outside graphs */
   bool async_host;
   double flow_devices;           /* that share out all layers, each in its own memory; 0: none do */
@@ -133,6 +136,9 @@ void ds_attention_cost(const ds_operators *o, const ds_shape *s, double batches,
                        ds_ops *ops, double part_s[DS_PART_N]);
 void ds_states_cost(const ds_operators *o, const ds_shape *s, double batches, double rounds,
                     ds_ops *ops, double part_s[DS_PART_N]);
+
+/* Every rank gets every token before the experts, instead of those of its own. */
+bool ds_experts_gather(const ds_run *run);
 
 ds_allreduce ds_allreduce_bind(const ds_hw *hw, int64_t ranks);
 double ds_allreduce_s(const ds_allreduce *a, double bytes);

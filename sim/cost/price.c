@@ -177,10 +177,19 @@ static bool special(const ds_operators *o) {
 }
 
 /* Rows of the captured graph that n rows are replayed with; n itself where nothing is captured. */
+static double doubled(double from, double n) {
+  while (from < n) from *= 2;
+  return from;
+}
+
 static double captured(const ds_operators *o, double n) {
   if (n > o->capture_max || n <= 2) return n;
   if (n <= 4) return 4;
   double padded = ds_ceil(n / o->capture_step) * o->capture_step;
+  if (o->capture_double > 0) {
+    if (n <= o->capture_step) padded = doubled(1, n);
+    else if (n > o->capture_double) padded = doubled(o->capture_double, n);
+  }
   return padded > o->capture_max ? o->capture_max : padded;
 }
 

@@ -13,7 +13,7 @@ typedef struct products {
 } products;
 
 static products products_of(const ds_operators *o) {
-  double h = o->hidden, n = o->full_layers + o->near_layers, met = o->group;
+  double h = o->hidden, n = o->full_layers + o->near_layers, met = o->dense_group;
   products g = {.head_macs_per_row = h * o->vocab, .head_width = h, .head_written = o->vocab};
   if (o->kv_lora > 0) {
     double latent = o->kv_lora + o->qk_rope, query = o->heads * (o->qk_nope + o->qk_rope);
@@ -49,7 +49,7 @@ static products products_of(const ds_operators *o) {
  * mixture are more than those of one attention group. */
 static double body_flops(const ds_operators *o, const products *g, double tokens) {
   double dense = o->dense_layers * (o->hidden * o->mlp_in + o->mlp_out * o->hidden);
-  return 2.0 * tokens * (g->body_macs_per_token + dense * (o->group - 1.0));
+  return 2.0 * tokens * (g->body_macs_per_token + dense * (o->dense_group - 1.0));
 }
 
 static double attention_flops(const ds_operators *o, const ds_shape *s) {

@@ -128,6 +128,7 @@ static const ds_card_field model_fields[] = {
       PREFILL_AT("libraries." name ".attn_prefill_8", library[index].prefill_8, "its prefill attention, 8 bit"),       \
       MOE_AT("libraries." name ".moe_bf16", library[index].moe[DS_MOE_BF16], "its 16-bit experts"),        \
       MOE_AT("libraries." name ".moe_fp8", library[index].moe[DS_MOE_FP8], "its 8-bit experts"),           \
+      MOE_AT("libraries." name ".moe_fp8_block", library[index].moe[DS_MOE_FP8_BLOCK], "its 8-bit experts, scales by block"), \
       MOE_AT("libraries." name ".moe_nvfp4", library[index].moe[DS_MOE_NVFP4], "its 4-bit experts"),       \
       MOE_AT("libraries." name ".moe_mxfp4_a16", library[index].moe[DS_MOE_MXFP4], "its MXFP4 experts, 16-bit products"), \
       MOE_AT("libraries." name ".moe_mxfp4_a8", library[index].moe[DS_MOE_MXFP4_A8], "its MXFP4 experts, 8-bit products")
@@ -195,6 +196,7 @@ static const ds_card_field hardware_fields[] = {
           "elementwise kernels: share of memory bandwidth"),
     MOE("moe_bf16", DS_MOE_BF16, "16-bit experts"),
     MOE("moe_fp8", DS_MOE_FP8, "8-bit experts"),
+    MOE("moe_fp8_block", DS_MOE_FP8_BLOCK, "8-bit experts with scales by block, where they differ"),
     MOE("moe_nvfp4", DS_MOE_NVFP4, "4-bit experts"),
     MOE("moe_mxfp4_a16", DS_MOE_MXFP4, "MXFP4 experts, 16-bit products"),
     MOE("moe_mxfp4_a8", DS_MOE_MXFP4_A8, "MXFP4 experts, 8-bit products"),
@@ -244,14 +246,26 @@ static const ds_card_field engine_fields[] = {
      65536, false, "largest batch with a captured graph; decode batches are padded to captured sizes"},
     {"graphs.capture_step", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_step), 1,
      65536, false, "captured sizes are 1, 2, 4 and multiples of this"},
+    {"graphs.capture_double", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, capture_double), 1,
+     65536, false, "captured sizes double up to capture_step, and again above this"},
     {"graphs.launch", DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, launch_s), 0, 1, false,
      "time to launch a kernel outside graphs"},
     {"graphs.kernels_per_layer", DS_FIELD_QUANTITY, DS_DIM_NUMBER,
      offsetof(ds_engine_card, kernels_per_layer), 0, 1000, false, "kernels of a layer outside graphs"},
     {"sampler_bytes", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, sampler_bytes), 0, 1e5, false,
      "bytes that the sampler moves per row and entry of the vocabulary: a sort for top-p, softmax, draws"},
+    {"whole_windows", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, whole_windows), 0, 0, false,
+     "KV of layers that read a window holds every token"},
+    {"experts_gather", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, experts_gather), 0, 0, false,
+     "with attention data parallelism every rank gets all tokens before the experts, in place of an all-to-all"},
     {"skew_within_rank", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, skew_within_rank), 0, 0,
      false, "the busiest expert sets the pace among the experts of one device too"},
+    {"runtime_memory", DS_FIELD_QUANTITY, DS_DIM_BYTES, offsetof(ds_engine_card, runtime_bytes), 0, 1e12, false,
+     "memory of a device beside weights, activations and KV: context, workspaces of libraries, graphs"},
+    {"runtime_parallel_memory", DS_FIELD_QUANTITY, DS_DIM_BYTES, offsetof(ds_engine_card, runtime_parallel_bytes), 0, 1e12, false,
+     "what is added with more than one rank: buffers of collectives"},
+    {"rank_spread", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, rank_spread), 0, 100, false,
+     "deviation of the experts' loads, over their mean: what the busiest of several expert-parallel ranks has more"},
     {"expert_rho", DS_FIELD_QUANTITY, DS_DIM_NUMBER, offsetof(ds_engine_card, expert_rho), 0.1, 1,
      false, "tokens choose experts as T^rho independent ones would; 1 where not given"},
 };

@@ -64,11 +64,12 @@ static ds_status init(void *st, const ds_run *run, ds_error *err) {
 static ds_status accepts(const void *cfg, const ds_pool *pool, int64_t total_blocks, uint32_t prompt, uint32_t output,
                          uint32_t max_tokens, ds_error *err) {
   const config *c = cfg;
-  int64_t cap = max_tokens > output ? max_tokens : output, longest = (int64_t)prompt + output - 1;
+  bool pauses = c->capacity_policy == MAX_UTILIZATION; /* who is paused computes what it wrote again, as a prompt */
+  int64_t cap = max_tokens > output ? max_tokens : output, longest = (int64_t)prompt + (pauses ? output - 1 : 0);
   if (!c->enable_chunked_context && longest > c->max_num_tokens) {
     ds_error_begin(err, DS_E_INPUT, "without chunked context a request of ");
     ds_error_int(err, longest);
-    ds_error_text(err, " tokens (prompt and what a pause adds) exceeds max_num_tokens ");
+    ds_error_text(err, pauses ? " tokens (prompt and what a pause adds) exceeds max_num_tokens " : " prompt tokens exceeds max_num_tokens ");
     ds_error_int(err, c->max_num_tokens);
     return DS_E_INPUT;
   }

@@ -78,6 +78,8 @@ const char *ds_moe_group_name(ds_moe_group g) {
     return "moe_mxfp4_a8";
   case DS_MOE_INT4:
     return "moe_int4";
+  case DS_MOE_FP8_BLOCK:
+    return "moe_fp8_block";
   case DS_MOE_GROUPS:
     break;
   }
@@ -93,8 +95,11 @@ ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights) {
   case DS_FMT_FP16:
   case DS_FMT_N:
     break;
-  case DS_FMT_FP8:
   case DS_FMT_FP8_BLOCK:
+    if (fp8 > 0 && hw->moe[DS_MOE_FP8_BLOCK].em > 0) return (ds_expert_arith){fp8, wb, DS_MOE_FP8_BLOCK};
+    if (fp8 > 0) return (ds_expert_arith){fp8, wb, DS_MOE_FP8};
+    break;
+  case DS_FMT_FP8:
   case DS_FMT_FP8_STATIC:
     if (fp8 > 0) return (ds_expert_arith){fp8, wb, DS_MOE_FP8};
     break;

@@ -44,6 +44,7 @@ typedef enum ds_moe_group {
   DS_MOE_MXFP4, /* 16-bit activations */
   DS_MOE_MXFP4_A8,
   DS_MOE_INT4,
+  DS_MOE_FP8_BLOCK, /* where a card tells it from DS_MOE_FP8 */
   DS_MOE_GROUPS
 } ds_moe_group;
 typedef struct ds_eff_latent { /* 3.4; p is 1, 2 or 4 */
@@ -119,11 +120,16 @@ typedef struct ds_engine_card {
   bool plans_ahead;      /* a plan is made when the iteration before it starts: who arrives meanwhile waits for the next */
   bool async_scheduling; /* the host's time hides behind the device's */
   /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
-   * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
-  int64_t capture_max, capture_step;
+   * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. With capture_double,
+   * sizes double from 1 to capture_step and again above capture_double. */
+  int64_t capture_max, capture_step, capture_double;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
   double sampler_bytes;  /* moved per sampled row and entry of the vocabulary, on every device: a sort for top-p, softmax, draws */
+  bool whole_windows;  /* KV of layers with a window holds every token, unless their sizes are given to the engine */
+  bool experts_gather; /* with attention data parallelism all tokens go to all ranks, in place of an all-to-all */
   bool skew_within_rank; /* the busiest expert sets the pace among the experts of one device too */
+  double runtime_bytes, runtime_parallel_bytes; /* beside weights, activations and KV; 0: as vLLM's */
+  double rank_spread; /* of the experts' loads over their mean; 0: the hardware card's skew, whatever the ranks */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */
 } ds_engine_card;
 

@@ -9,6 +9,7 @@
 #include "base/dist.h"
 #include "core/registry.h"
 #include "study/source_rules.h"
+#include "study/trtllm_bench.h"
 
 #define WHY(...) (snprintf(why, cap, __VA_ARGS__), false)
 
@@ -110,20 +111,32 @@ static const char *weights_of(const ds_measured_run *m, const ds_source_rule *ru
     return ds_format_names[model->weights];
   }
   if (strcmp(w, "fp16") == 0 || strcmp(w, "bf16") == 0) return "bf16";
+  if (oss && strncmp(w, "int", 3) != 0) return "mxfp4"; /* there is no other checkpoint: "FP8" in a table is its cache or a habit */
   /* Checkpoints that ModelOpt or Quark made carry the scales of activations. */
   bool made = starts(m->text[DS_RUN_ENGINE], "TensorRT") || rule->static_scales || strstr(w, "static") != NULL;
+  if (starts(w, "fp8") && model->weights == DS_FMT_FP8_BLOCK) return "fp8-block"; /* as published; DeepSeek's is served so */
   if (starts(w, "fp8")) return made && strstr(w, "dynamic") == NULL && strstr(m->text[DS_RUN_NOTES], "fp8_block") == NULL ? "fp8-static" : "fp8";
   if (strcmp(w, "mxfp4") == 0) return "mxfp4";
   if (starts(w, "fp4") || starts(w, "nvfp4"))
-    return oss || strcmp(hw->vendor, "AMD") == 0 || !(hw->peak_flops_per_s[DS_MATH_4] > 0) ? "mxfp4" : "nvfp4";
+    return strcmp(hw->vendor, "AMD") == 0 || !(hw->peak_flops_per_s[DS_MATH_4] > 0) ? "mxfp4" : "nvfp4";
   if (starts(w, "int4")) return "int4";
   if (strcmp(w, "w8a8") == 0 || strcmp(w, "int8") == 0) return "int8";
   if (starts(w, "int8-gptq") || strcmp(w, "int8-wo") == 0) return "int8-wo";
   return NULL;
 }
 
-static const char *kv_of(const ds_measured_run *m, const ds_source_rule *rule, const char *weights, unsigned *blanks) {
+/* MXFP4 experts take 8-bit activations where TensorRT-LLM finds a part of Blackwell's kind, else 16-bit ones
+ * (NVIDIA/TensorRT-LLM _torch/model_config.py, get_mxfp4_quant_algo). */
+static bool narrow_activations(const ds_measured_run *m, const ds_hw *hw, const char *weights) {
+  return strcmp(weights, "mxfp4") == 0 && starts(m->text[DS_RUN_ENGINE], "TensorRT") && hw->peak_flops_per_s[DS_MATH_4] > 0;
+}
+
+static const char *kv_of(const ds_measured_run *m, const ds_source_rule *rule, const ds_hw *hw, const char *weights,
+                         unsigned *blanks) {
   const char *k = m->text[DS_RUN_KV];
+  if (k[0] == '\0' && strcmp(weights, "mxfp4") == 0 && hw->peak_flops_per_s[DS_MATH_4] > 0 &&
+      strstr(m->text[DS_RUN_NOTES], "fp8 per llm_options for DeepSeek and for gpt-oss on Blackwell") != NULL)
+    return "fp8";
   if (starts(k, "fp8")) return "fp8";
   if (k[0] != '\0') return "bf16";
   bool narrow = strcmp(weights, "bf16") != 0;
@@ -206,11 +219,14 @@ typedef struct spread {
   int64_t tp, pp, dp, ep, copies;
 } spread;
 
-static double weight_bytes(const char *format, const ds_model *m) {
-  ds_format f = DS_FMT_BF16;
+static ds_format format_of(const char *name) {
   for (int i = 0; i < DS_FMT_N; i++)
-    if (strcmp(format, ds_format_names[i]) == 0) f = (ds_format)i;
-  return ds_model_params(m) * ds_format_weight_bytes(f);
+    if (strcmp(name, ds_format_names[i]) == 0) return (ds_format)i;
+  return DS_FMT_BF16;
+}
+
+static double weight_bytes(const char *format, const ds_model *m) {
+  return ds_model_params(m) * ds_format_weight_bytes(format_of(format));
 }
 
 static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, const cached *model, const cached *hw,
@@ -232,10 +248,12 @@ static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, cons
   }
   bool dense = strcmp(ds_model_class(&model->model), "dense") == 0;
   /* TensorRT-LLM's tables of 2025 give devices as tensor parallelism and say beside them that attention is data parallel.
-   * Without a word on experts these are split by width, as that engine does unless told otherwise. */
+   * Their command for mixtures gives expert parallelism, too, and the same page of a release later, with the same figures
+   * for some rows, calls such runs DEP: as many ranks of each. */
   if (!dense && s->dp == 1 && strstr(m->text[DS_RUN_NOTES], "enable attention-DP") != NULL) {
     *blanks |= DS_BLANK_PARALLEL;
     s->dp = s->tp;
+    if (m->number[DS_RUN_EP] < 0) s->ep = s->tp;
     s->tp = 1;
   }
   if (dense) s->dp = s->ep = 1;
@@ -246,8 +264,25 @@ static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, cons
   return true;
 }
 
+/* Ran by trtllm-bench on the PyTorch backend without limits of its own. */
+static bool by_trtllm_bench(const ds_measured_run *m, const ds_engine_rule *e) {
+  return e->current && strcmp(e->scheduler, "trtllm") == 0 && m->number[DS_RUN_MAX_SEQS] < 0 &&
+         strstr(m->text[DS_RUN_SCHED_NOTES], "PyTorch backend, trtllm-bench throughput") != NULL;
+}
+
+static ds_bench_limits bench_limits(const cached *model, const cached *hw, const spread *s, const char *weights,
+                                    const char *kv, double input, double output) {
+  ds_run run = {.model = model->model, .weights = format_of(weights), .kv_cache = format_of(kv)};
+  run.expert_weights = run.weights;
+  run.pool.hw = hw->hw;
+  run.pool.tensor_parallel = s->tp;
+  run.pool.data_parallel = s->dp;
+  run.pool.pipeline_parallel = s->pp;
+  return ds_trtllm_bench_limits(&run, input, output);
+}
+
 static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_rule *rule, const ds_engine_rule *e,
-                           const ds_expressed *x) {
+                           const ds_expressed *x, const ds_bench_limits *bench) {
   double c = m->number[DS_RUN_CONCURRENCY], seqs = m->number[DS_RUN_MAX_SEQS], tokens = m->number[DS_RUN_MAX_TOKENS];
   bool batch = x->protocol == DS_PROTOCOL_STATIC;
   if (seqs < 0 && (rule->seats_are_slots || batch) && c > 0) seqs = c;
@@ -263,6 +298,11 @@ static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_ru
   const char *b = strcmp(e->scheduler, "trtllm") == 0   ? "max_num_tokens"
                   : strcmp(e->scheduler, "sglang") == 0 ? "chunked_prefill_size"
                                                         : "max_num_batched_tokens";
+  if (bench != NULL) {
+    put(t, "    scheduler_options: {max_batch_size: %lld, max_num_tokens: %lld, enable_chunked_context: false}\n",
+        (long long)bench->max_batch_size, (long long)bench->max_num_tokens);
+    return;
+  }
   if (seqs < 0 && tokens < 0) return;
   put(t, "    scheduler_options: {");
   if (seqs > 0) put(t, "%s: %.0f%s", s, seqs, tokens > 0 ? ", " : "");
@@ -272,24 +312,24 @@ static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_ru
 
 static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, const ds_engine_rule *e,
                         const cached *model, const cached *hw, const spread *s, const char *weights, const char *kv,
-                        const ds_engine_card *fitted, const ds_data_dirs *dirs, ds_expressed *x, char *why, size_t cap) {
+                        const ds_bench_limits *bench, const ds_engine_card *fitted, const ds_data_dirs *dirs, ds_expressed *x, char *why, size_t cap) {
   text t = {"", 0};
   /* Copies share what arrives; at the edge of its limits each is there, and one is enough. */
   bool open = (x->protocol == DS_PROTOCOL_OPEN && !x->at_its_edge) || x->protocol == DS_PROTOCOL_CLOSED;
   x->copies = open ? 1 : s->copies;
-  put(&t, "scenario: 1\nmodel: '%s'\nweights: %s\nkv_cache: %s\npools:\n  - name: main\n    hardware: '%s'\n    engine: %s\n",
-      model->path, weights, kv, hw->path, e->card);
+  put(&t, "scenario: 1\nmodel: '%s'\n", model->path);
+  if (narrow_activations(m, &hw->hw, weights)) put(&t, "expert_weights: mxfp4-a8\n");
+  put(&t, "weights: %s\nkv_cache: %s\npools:\n  - name: main\n    hardware: '%s'\n    engine: %s\n",
+      weights, kv, hw->path, e->card);
   put(&t, "    replicas: %lld\n    tensor_parallel: %lld\n", (long long)(open ? s->copies : 1), (long long)s->tp);
   if (s->pp > 1) put(&t, "    pipeline_parallel: %lld\n", (long long)s->pp);
   if (s->dp > 1) put(&t, "    data_parallel: %lld\n", (long long)s->dp);
   if (s->ep > 1) put(&t, "    expert_parallel: %lld\n", (long long)s->ep);
-  double of_free = e->memory; /* TensorRT-LLM takes its share of what the weights leave */
-  if (strcmp(e->scheduler, "trtllm") == 0)
-    of_free += (1 - e->memory) * weight_bytes(weights, &model->model) / (double)(s->tp * s->pp) / hw->hw.memory_bytes;
-  put(&t, "    gpu_memory_utilization: %g\n", of_free < 0.99 ? of_free : 0.99);
+  bool of_free = strcmp(e->scheduler, "trtllm") == 0; /* TensorRT-LLM takes its share of what everything else leaves */
+  put(&t, "    gpu_memory_utilization: %g\n", of_free ? 0.99 : e->memory);
   if (strcmp(e->scheduler, "static") != 0) put(&t, "    prefix_cache: %s\n", rule->prompts > 0 ? "true" : "false");
   if (strstr(m->text[DS_RUN_GPU], CAPPED) != NULL) put(&t, "    power_cap: %.0f W\n", SHARE_CAPPED * hw->hw.power_w);
-  scheduler_text(&t, m, rule, e, x);
+  scheduler_text(&t, m, rule, e, x, bench);
   put(&t, "workload:\n  generate:\n    requests: 1\n    arrivals: {process: constant, rate: 1 /s}\n"
           "    input_tokens: {law: fixed, value: 1}\n    output_tokens: {law: fixed, value: 1}\nseed: 1\n");
   ds_diag d = {.exit = DS_EXIT_OK};
@@ -306,6 +346,8 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
   if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
   if (rule->in_process) run->pool.engine.plans_ahead = false;
+  if (bench != NULL) ds_trtllm_bench_graphs(&run->pool.engine, bench->max_batch_size);
+  if (of_free) ds_trtllm_kv_share(run, e->memory);
   return true;
 }
 
@@ -420,10 +462,13 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
       !spread_of(m, rule, model, hw, weights, &s, &x->blanks, why, cap))
     return false;
   read_limits(m, x);
-  const char *kv = kv_of(m, rule, weights, &x->blanks);
+  const char *kv = kv_of(m, rule, &hw->hw, weights, &x->blanks);
   bool data_set = rule->data_set || strstr(m->text[DS_RUN_NOTES], "hareGPT") != NULL ||
                   strstr(m->text[DS_RUN_NOTES], "sharegpt") != NULL;
-  if (!scenario_of(m, rule, e, model, hw, &s, weights, kv, cards->engine, dirs, x, why, cap) ||
+  bool bench = by_trtllm_bench(m, e);
+  ds_bench_limits limits = {0, 0};
+  if (bench) limits = bench_limits(model, hw, &s, weights, kv, input, output);
+  if (!scenario_of(m, rule, e, model, hw, &s, weights, kv, bench ? &limits : NULL, cards->engine, dirs, x, why, cap) ||
       !requests_of(m, input, output, data_set, x, why, cap)) {
     ds_expressed_free(x);
     return false;

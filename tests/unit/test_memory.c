@@ -59,6 +59,34 @@ Test(memory, footprint_by_hand) {
   cr_assert_eq(footprint(&run).kv_blocks, m.kv_blocks - 1);
 }
 
+/* By hand: what TensorRT-LLM keeps beside weights and KV where attention is data parallel: a layer's activations and
+ * logits, all ranks' tokens with room for their experts, the same for the largest graph, and its runtime. */
+Test(memory, workspace_of_gathered_experts) {
+  ds_run run = run_of("llama-4-maverick", "h200-sxm", "trtllm-2025", DS_FMT_FP8_STATIC, DS_FMT_FP8, 1);
+  run.pool.data_parallel = run.pool.expert_parallel = 8;
+  run.pool.max_num_seqs = 1280;
+  run.pool.max_num_batched_tokens = 2048;
+  double pair = 2 * 8192.0 + 2 * 2 * 8192.0, rows = 8 * (pair + 4 * 5120.0); /* an expert of 8192, a token of 5120 */
+  double layer = 2 * 16384.0 * 2 * 2, logits = 202048.0 * 4;
+  ds_memory m = footprint(&run);
+  cr_assert_float_eq(m.activation_bytes, 2048 * (layer + rows) + 1280 * logits, 1);
+  cr_assert_float_eq(m.runtime_bytes, (1.5 + 1.79) * 1073741824.0, 1);
+  run.pool.engine.capture_max = 1024;
+  cr_assert_float_eq(footprint(&run).activation_bytes, (2048 + 1024) * (layer + rows) + (1280 + 1024) * logits, 1);
+  run.pool.engine.experts_gather = false;
+  cr_assert_float_eq(footprint(&run).activation_bytes, (2048 + 1024) * layer + (1280 + 1024) * logits, 1);
+}
+
+/* Layers with a window hold every token where the engine is not told their size, and the window alone where it is. */
+Test(memory, whole_windows) {
+  ds_run run = run_of("gpt-oss-120b", "h200-sxm", "vllm-2025", DS_FMT_BF16, DS_FMT_BF16, 1);
+  run.expert_weights = DS_FMT_MXFP4;
+  double layer = 2 * 8 * 64 * 2;
+  cr_assert_float_eq(footprint(&run).kv_bytes_per_token, 18 * layer, 0);
+  run.pool.engine.whole_windows = true;
+  cr_assert_float_eq(footprint(&run).kv_bytes_per_token, 36 * layer, 0);
+}
+
 /* More ranks than key/value heads: each keeps one, and the cache no longer shrinks. */
 Test(memory, repeated_heads) {
   ds_run run = run_of("llama-3.1-8b", "a100-80-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8);

@@ -142,7 +142,9 @@ Test(shapes, experts_touched) {
 
 /* An uneven router makes ranks wait for the busiest; the experts of one device share a kernel. */
 Test(shapes, skew_counts_between_ranks) {
-  ds_run one = run_of("qwen3-30b-a3b", "h100-sxm", "trtllm-2025", DS_FMT_BF16, DS_FMT_BF16, 2), two = one;
+  ds_run one = run_of("qwen3-30b-a3b", "h100-sxm", "trtllm-2025", DS_FMT_BF16, DS_FMT_BF16, 2), two;
+  one.pool.engine.rank_spread = 0;
+  two = one;
   two.pool.expert_parallel = 2;
   ds_moe a = ds_moe_bind(&one, false), b = ds_moe_bind(&two, false);
   cr_assert_eq(a.skew, 0);
@@ -153,6 +155,70 @@ Test(shapes, skew_counts_between_ranks) {
   two.pool.redundant_experts = 8;
   b = ds_moe_bind(&two, false);
   cr_assert_eq(b.skew, 0);
+}
+
+/* The busiest of n ranks against drawn loads: E experts' loads of deviation 1 (exponential), E / n of them a rank. The
+ * law of their sum has a longer tail than the normal one that the equation takes, so that it stays somewhat below. */
+Test(shapes, the_busiest_rank) {
+  ds_run run = run_of("deepseek-r1", "h200-sxm", "generic", DS_FMT_FP8_BLOCK, DS_FMT_FP8, 1);
+  run.pool.engine.rank_spread = 1;
+  uint64_t state = 88172645463325252ull;
+  for (int64_t n = 2; n <= 32; n *= 2) {
+    double sum = 0;
+    for (int trial = 0; trial < 2000; trial++) {
+      double most = 0, all = 0;
+      for (int64_t rank = 0; rank < n; rank++) {
+        double load = 0;
+        for (int64_t e = 0; e < 256 / n; e++) {
+          state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+          load -= log(((double)(state >> 11) + 0.5) / 9007199254740992.0);
+        }
+        all += load;
+        if (load > most) most = load;
+      }
+      sum += most * (double)n / all - 1;
+    }
+    run.pool.data_parallel = run.pool.expert_parallel = n;
+    double drawn = sum / 2000, got = ds_moe_bind(&run, false).excess;
+    cr_assert(got > 0.78 * drawn && got < 1.08 * drawn, "%lld ranks: %.3f, drawn %.3f", (long long)n, got, drawn);
+  }
+  /* as TensorRT-LLM measured DeepSeek-R1 on 32 ranks; never more than everything; and evened out by copies */
+  run.pool.engine.rank_spread = 2.17;
+  cr_assert_float_eq(ds_moe_bind(&run, false).excess, 1.564, 0.005);
+  ds_moe m = ds_moe_bind(&run, false), even = m;
+  even.excess = 0;
+  double many = ds_moe_time(&m, 1 << 20).s - m.t0_s, mean = ds_moe_time(&even, 1 << 20).s - m.t0_s;
+  cr_assert_float_eq(many / mean, 1 + m.excess, 1e-9, "products and activations alike");
+  cr_assert_eq(ds_moe_time(&m, 16).s, ds_moe_time(&even, 16).s, "fewer than a token an expert");
+  run.pool.engine.rank_spread = 50;
+  cr_assert_eq(ds_moe_bind(&run, false).excess, 31);
+  run.pool.redundant_experts = 32;
+  cr_assert_eq(ds_moe_bind(&run, false).excess, 0);
+}
+
+/* All-gather and reduce-scatter in place of an all-to-all: every token to every rank, however many experts it has. */
+Test(shapes, tokens_are_gathered_before_experts) {
+  ds_run run = run_of("llama-4-maverick", "h200-sxm", "trtllm-2025", DS_FMT_FP8_STATIC, DS_FMT_FP8, 1), to_all = run;
+  run.pool.data_parallel = run.pool.expert_parallel = to_all.pool.data_parallel = to_all.pool.expert_parallel = 8;
+  to_all.pool.engine.experts_gather = false;
+  ds_exchange x = ds_exchange_bind(&run, false), y = ds_exchange_bind(&to_all, false);
+  const ds_eff_allreduce *e = &run.pool.hw.allreduce;
+  double fixed = 2 * (e->a2_s + 7 * e->b_s), token = 7 * 5120 * (1 + 2) / (450e9 * e->e2);
+  for (double tokens = 1; tokens < 1e5; tokens *= 10)
+    cr_assert_float_eq(ds_exchange_s(&x, tokens), fixed + tokens * token, 1e-12);
+  cr_assert_gt(ds_exchange_s(&x, 4096), 4 * ds_exchange_s(&y, 4096), "one expert of 128 a token");
+  ds_run wide = run;
+  wide.model.top_k = 8;
+  cr_assert_eq(ds_exchange_s(&x, 4096), (x = ds_exchange_bind(&wide, false), ds_exchange_s(&x, 4096)));
+  /* formats that experts take: 16 bit where they narrow what they get themselves */
+  wide.expert_weights = DS_FMT_FP8_BLOCK;
+  x = ds_exchange_bind(&wide, false);
+  cr_assert_float_eq(ds_exchange_s(&x, 1000) - fixed, 1000 * token * 4 / 3, 1e-12);
+  /* where memory is shared between boxes there is an all-to-all */
+  card_read(DS_CARD_HARDWARE, "gb200", &run.pool.hw);
+  to_all.pool.hw = run.pool.hw;
+  x = ds_exchange_bind(&run, false), y = ds_exchange_bind(&to_all, false);
+  cr_assert_eq(ds_exchange_s(&x, 4096), ds_exchange_s(&y, 4096));
 }
 
 static double ops_total(const ds_run *run, int64_t seqs, double ctx, int64_t prompt) {
@@ -220,11 +286,12 @@ Test(shapes, attention_groups_and_expert_ranks) {
   cr_assert_float_eq(mt.kv_bytes_per_token, 61 * 576.0, 1e-6);
   cr_assert_float_eq(md.kv_bytes_per_token, 61 * 576.0, 1e-6);
   /* what is split by heads is repeated in every group (the narrow products into the latent space are
-   * on every rank either way), and so are shared experts */
+   * on every rank either way), and so are shared experts, the three plain layers, embeddings and output layer */
   double attention = 1536 * 128.0 * 192 + 512 * 128.0 * 256 + 128 * 128.0 * 7168;
   double shared = 58 * 3 * 7168.0 * 2048;
+  double plain_layers = 3 * 3 * 7168.0 * 18432, tables = 2 * 129280.0 * 7168 * 2;
   cr_assert_float_eq(md.weight_bytes - mt.weight_bytes,
-                     61 * attention * (1 - 1.0 / 8) + shared * (1 - 1.0 / 8), 1e3);
+                     (61 * attention + shared + plain_layers + tables) * (1 - 1.0 / 8), 1e3);
   /* and what does not fit says by how much, and what would */
   ds_run small = dp;
   small.pool.hw.memory_bytes = 40e9;
@@ -338,6 +405,28 @@ Test(shapes, graphs_launches_and_a_host_that_works_ahead) {
   cr_assert_float_eq(ops_total(&ahead, 32, 32000, 0),
                      ops_total(&plain, 32, 32000, 0) - plain.pool.engine.per_iteration_s -
                          32 * plain.pool.engine.per_request_s, 1e-9);
+}
+
+/* Sizes that double: 1, 2, 4 to 128, multiples of 128 to 512, then 1024, 2048. */
+Test(shapes, captured_sizes_that_double) {
+  ds_run plain = run_of("llama-3.1-8b", "h100-sxm", "vllm-2025", DS_FMT_BF16, DS_FMT_BF16, 1), graphs = plain;
+  graphs.pool.engine.capture_max = 3000;
+  graphs.pool.engine.capture_step = 128;
+  graphs.pool.engine.capture_double = 512;
+  plain.pool.engine.per_request_s = graphs.pool.engine.per_request_s = 0;
+  static const int64_t sizes[][2] = {{1, 1}, {3, 4}, {5, 8}, {8, 8}, {9, 16}, {33, 64}, {128, 128}, {129, 256}, {300, 384},
+                                     {400, 512}, {512, 512}, {513, 1024}, {1025, 2048}, {2049, 3000}, {3001, 3001}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(sizes); i++) {
+    ds_pricer *a = pricer_of(&graphs, 8192, 4096), *b = pricer_of(&plain, 8192, 4096);
+    ds_shape few = shape_of(sizes[i][0], 0), padded = shape_of(sizes[i][1], 0);
+    ds_ops x, y;
+    ds_price_ops(a, &few, &x);
+    ds_price_ops(b, &padded, &y);
+    cr_assert_eq(x.gemm_mlp, y.gemm_mlp, "%lld rows", (long long)sizes[i][0]);
+    cr_assert_eq(x.lmhead, y.lmhead, "%lld rows", (long long)sizes[i][0]);
+    ds_pricer_free(a);
+    ds_pricer_free(b);
+  }
 }
 
 static const struct {

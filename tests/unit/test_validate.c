@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "base/dist.h"
+#include "cost/memory.h"
 #include "io/bands.h"
 #include "report/residuals.h"
 #include "study/calibrate.h"
 #include "study/driver.h"
 #include "study/edge.h"
+#include "study/trtllm_bench.h"
 
 static const ds_data_dirs here = {.dir = {"."}, .n = 1};
 
@@ -123,6 +125,96 @@ Test(express, protocols_and_refusals) {
   ds_expressed_free(&x);
   cr_assert(!ds_express(&m[4], cards, &here, &x, why, sizeof why) && strstr(why, "no hardware card for abacus") != NULL);
   cr_assert(!ds_express(&m[5], cards, &here, &x, why, sizeof why) && strstr(why, "engine TGI") != NULL);
+  ds_card_cache_free(cards);
+}
+
+/* Limits by hand, as the benchmark computes them in GiB. */
+Test(trtllm_bench, limits) {
+  static const struct {
+    const char *model, *gpu, *version, *notes;
+    const char *weights;
+    double devices, dp, ep, input, output;
+    int64_t batch, tokens;
+  } rows[] = {
+      /* (8 x 139.81 - 373.2) 0.95 / (2 x 48 x 8 x 128 x 9216 / 2^30) = 839.5: 896; tokens 944, at least 2048 */
+      {"llama-4-maverick", "h200-sxm", "1.0", "", "fp8", 8, 8, 8, 1024, 8192, 896, 2048},
+      /* a prompt of 20000 and a batch of 384 (351.7) come to more than 3870 tokens */
+      {"llama-4-maverick", "h200-sxm", "1.0", "", "fp8", 8, 8, 8, 20000, 2000, 384, 20384},
+      /* MXFP4 is none of its formats: the engine's own limits, and room for a prompt */
+      {"gpt-oss-120b", "h200-sxm", "1.1", "", "fp8", 1, 1, 1, 1000, 1000, 2048, 8192},
+      {"gpt-oss-120b", "h200-sxm", "1.1", "", "fp8", 1, 1, 1, 32768, 1024, 2048, 34816},
+      /* latent attention counts as 128 heads of 56: (8 x 139.81 - 625) 0.95 / (2 x 61 x 128 x 56 x 2048 / 2^30) = 281 */
+      {"deepseek-r1", "h200-sxm", "1.1", "", "fp8", 8, 8, 8, 1024, 1024, 384, 2048},
+      /* (2 x 79.11 - 65.7) 0.95 / (2 x 80 x 8 x 128 x 2000 / 2^30) = 288: 384, and twice 288 tokens */
+      {"llama-3.3-70b", "h100-sxm", "1.0", "", "fp8", 2, 1, 1, 1000, 1000, 384, 2048}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    ds_measured_run m = row_of("offline", rows[i].input, rows[i].output, -1);
+    m.text[DS_RUN_ENGINE] = "TensorRT-LLM";
+    m.text[DS_RUN_VERSION] = rows[i].version;
+    m.text[DS_RUN_MODEL] = rows[i].model;
+    m.text[DS_RUN_GPU] = rows[i].gpu;
+    m.text[DS_RUN_WEIGHTS] = rows[i].weights;
+    m.text[DS_RUN_KV] = "";
+    m.text[DS_RUN_SCHED_NOTES] = "PyTorch backend, trtllm-bench throughput, all requests queued at t=0";
+    m.number[DS_RUN_N_GPUS] = rows[i].devices;
+    m.number[DS_RUN_TP] = rows[i].devices / rows[i].dp;
+    m.number[DS_RUN_DP] = rows[i].dp;
+    m.number[DS_RUN_EP] = rows[i].ep;
+    ds_measured_runs runs = {.run = &m, .n = 1};
+    ds_card_cache *cards = ds_card_cache_new(&runs, &here);
+    ds_expressed x;
+    char why[200] = "";
+    cr_assert(ds_express(&m, cards, &here, &x, why, sizeof why), "%s: %s", rows[i].model, why);
+    const ds_run *run = &x.scenario->run;
+    cr_assert(run->pool.max_num_seqs == rows[i].batch && run->pool.max_num_batched_tokens == rows[i].tokens,
+              "row %zu: %lld requests, %lld tokens", i, (long long)run->pool.max_num_seqs,
+              (long long)run->pool.max_num_batched_tokens);
+    cr_assert_eq(run->pool.engine.capture_max, rows[i].batch < 8192 ? rows[i].batch : 8192);
+    bool oss = strstr(rows[i].model, "gpt-oss") != NULL;
+    if (oss) cr_assert(run->weights == DS_FMT_BF16 && run->expert_weights == DS_FMT_MXFP4 && run->kv_cache == DS_FMT_BF16);
+    ds_expressed_free(&x);
+    ds_card_cache_free(cards);
+  }
+}
+
+/* Experts of gpt-oss take 8-bit activations where TensorRT-LLM finds a part with 4-bit arithmetic. */
+Test(express, gpt_oss_is_mxfp4_whatever_its_table_says) {
+  ds_measured_run m[] = {row_of("offline", 1000, 1000, -1), row_of("offline", 1000, 1000, -1)};
+  for (int i = 0; i < 2; i++) {
+    m[i].text[DS_RUN_MODEL] = "gpt-oss-20b";
+    m[i].text[DS_RUN_GPU] = "b200-sxm";
+    m[i].text[DS_RUN_WEIGHTS] = i == 0 ? "nvfp4" : "mxfp4";
+  }
+  m[0].text[DS_RUN_ENGINE] = "TensorRT-LLM";
+  m[0].text[DS_RUN_VERSION] = "1.1";
+  ds_measured_runs runs = {.run = m, .n = 2};
+  ds_card_cache *cards = ds_card_cache_new(&runs, &here);
+  ds_expressed x;
+  char why[200] = "";
+  for (int i = 0; i < 2; i++) {
+    cr_assert(ds_express(&m[i], cards, &here, &x, why, sizeof why), "%s", why);
+    cr_assert_eq(x.scenario->run.weights, DS_FMT_BF16);
+    cr_assert_eq(x.scenario->run.expert_weights, i == 0 ? DS_FMT_MXFP4_A8 : DS_FMT_MXFP4);
+    ds_expressed_free(&x);
+  }
+  ds_card_cache_free(cards);
+}
+
+/* A share of what everything else leaves: KV is 0.95 of it, not 0.95 of the device less everything else. */
+Test(trtllm_bench, kv_is_a_share_of_what_is_left) {
+  ds_measured_run m = row_of("offline", 1000, 1000, -1);
+  m.text[DS_RUN_ENGINE] = "TensorRT-LLM";
+  m.text[DS_RUN_VERSION] = "1.1";
+  ds_measured_runs runs = {.run = &m, .n = 1};
+  ds_card_cache *cards = ds_card_cache_new(&runs, &here);
+  ds_expressed x;
+  char why[200] = "";
+  cr_assert(ds_express(&m, cards, &here, &x, why, sizeof why), "%s", why);
+  ds_memory f;
+  cr_assert_eq(ds_memory_footprint(&x.scenario->run, &f, NULL), DS_OK);
+  double left = f.device_bytes - f.weight_bytes - f.activation_bytes - f.runtime_bytes;
+  cr_assert_float_eq(f.kv_bytes / left, 0.95, 1e-9);
+  ds_expressed_free(&x);
   ds_card_cache_free(cards);
 }
 
