@@ -10,19 +10,21 @@
  * two together are an all-reduce in two steps, of n T tokens:
  *   2 (a2 + b (n - 1)) + (n - 1) / n x n T h (format + 2) / (link e2),
  * within 20 % (median) of NCCL's all-gather and reduce-scatter of 1 to 512 MB in the same tables. It does not matter how
- * many experts a token has: with one the all-to-all would move n - 1 times less. TensorRT-LLM gathers wherever memory is
- * not shared over NVLink between boxes (NVIDIA/TensorRT-LLM fused_moe_cutlass.py @000a01de66 run_post_quant_allgather,
- * supports_mnnvl of _mnnvl_utils.py).
+ * many experts a token has: with one the all-to-all would move n - 1 times less. vLLM and SGLang do so
+ * unless told otherwise (--all2all-backend, --moe-a2a-backend); TensorRT-LLM up to 8 ranks where NVLink does not span
+ * boxes (fused_moe_cutlass.py @000a01de66 run_post_quant_allgather; supports_mnnvl; its tech blog 4, figure 24).
  * A group that is wider than the scale-up network sends, over the NIC, a copy per remote node that
  * holds any expert. Form and constants: fitted on the DeepEP tables of ai-dynamo/aiconfigurator
  * @095f58a51c (one node); across nodes the published EP8x2 bandwidths of deepseek-ai/DeepEP. */
 #include "cost/operators.h"
 
+#include <string.h>
+
 #define LOW_LATENCY_TOKENS 256.0
 #define DISPATCH_BYTES     1.03 /* an fp8 value, and a 32-bit scale for 128 of them */
 #define COMBINE_BYTES      2.0
 
-#define BOX_RANKS          8.0 /* a scale-up network that is wider spans boxes, and has an all-to-all of its own */
+#define BOX_RANKS          8.0 /* TensorRT-LLM has an all-to-all for more ranks, and where the scale-up network spans boxes */
 
 /* Bytes of a value that experts take, with its share of a scale. */
 static double taken_bytes(const ds_run *run) {
@@ -33,8 +35,10 @@ static double taken_bytes(const ds_run *run) {
 }
 
 bool ds_experts_gather(const ds_run *run) {
-  return run->pool.engine.experts_gather && run->pool.data_parallel > 1 && run->model.experts > 0 &&
-         run->pool.hw.scale_up_devices <= BOX_RANKS;
+  const ds_pool *p = &run->pool;
+  if (!p->engine.experts_gather || p->data_parallel <= 1 || run->model.experts <= 0) return false;
+  if (strcmp(p->engine.family, "trtllm") != 0) return true;
+  return p->hw.scale_up_devices <= BOX_RANKS && (double)p->data_parallel <= BOX_RANKS;
 }
 
 static ds_exchange gather(const ds_run *run) {

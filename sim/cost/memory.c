@@ -120,12 +120,14 @@ static double weight_bytes(const ds_run *run, const split *k) {
          (double)m->encoder_params / k->group * 2;
 }
 
-/* Where every rank gets all tokens, it has room for what they bring and take, and for all their experts to be its own:
+static bool trtllm(const ds_run *run) { return strcmp(run->pool.engine.family, "trtllm") == 0; }
+
+/* Where every rank gets all tokens, TensorRT-LLM has room for what they bring and take, and for all their experts to be its own:
  * permuted inputs, then results, in one place, gate and up, then results, in another; 16 bit (workspace of
  * NVIDIA/TensorRT-LLM cutlass_kernels/moe_gemm/moe_kernels.cu). */
 static double gathered_bytes(const ds_run *run, double tokens) {
   const ds_model *m = &run->model;
-  if (!ds_experts_gather(run)) return 0;
+  if (!trtllm(run) || !ds_experts_gather(run)) return 0;
   double h = (double)m->hidden, ranks = (double)(run->pool.tensor_parallel * run->pool.data_parallel);
   double f = (double)m->expert_ffn / (ranks / (double)run->pool.expert_parallel);
   double pair = 2 * (h > f ? h : f) + 2 * (2 * f > h ? 2 * f : h);
@@ -142,8 +144,6 @@ static double layer_bytes(const ds_run *run, double ranks, double tokens, double
       ((double)m->heads / ranks + 2 * kv_heads_per_rank(m, ranks)) * (double)m->head_dim + h;
   return tokens * (mlp > attention ? mlp : attention) * 2 * 2 + seqs * (double)m->vocab * 4 + gathered_bytes(run, tokens);
 }
-
-static bool trtllm(const ds_run *run) { return strcmp(run->pool.engine.family, "trtllm") == 0; }
 
 static double activation_bytes(const ds_run *run, double ranks) {
   const ds_pool *p = &run->pool;
