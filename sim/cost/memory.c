@@ -3,9 +3,10 @@
  * budget.
  *
  * budget = utilisation x memory as the driver reports it. Attention is split over the ranks of its
- * group and repeated in every group of data-parallel attention; feed-forward layers are split over
- * all ranks of a stage, experts whole over expert_parallel ranks and by width over the rest, the
- * embeddings and the output layer by vocabulary; embeddings, norms and the router stay in 16 bit. Of
+ * group and repeated in every group of data-parallel attention, and so are the embeddings and the output
+ * layer (by vocabulary) and the plain and shared feed-forward layers of a mixture; those of a dense model are split over
+ * all ranks of a stage, experts whole over expert_parallel ranks and by width over the rest;
+ * embeddings, norms and the router stay in 16 bit. Of
  * a pipeline, the stage with the most layers counts. A latent cache is on every rank of its group.
  * Layers that read the nearest tokens only, or keep a state, need no cache beyond that: where it is
  * little beside the rest it is set apart for as many sequences as may run, and blocks then hold the
@@ -123,14 +124,16 @@ static double weight_bytes(const ds_run *run, const split *k) {
 static bool trtllm(const ds_run *run) { return strcmp(run->pool.engine.family, "trtllm") == 0; }
 
 /* Where every rank gets all tokens, TensorRT-LLM has room for what they bring and take, and for all their experts to be its own:
- * permuted inputs, then results, in one place, gate and up, then results, in another; 16 bit (workspace of
+ * results, activations and permuted inputs share one place, gate and up and results another (workspace of
  * NVIDIA/TensorRT-LLM cutlass_kernels/moe_gemm/moe_kernels.cu). */
 static double gathered_bytes(const ds_run *run, double tokens) {
   const ds_model *m = &run->model;
   if (!trtllm(run) || !ds_experts_gather(run)) return 0;
   double h = (double)m->hidden, ranks = (double)(run->pool.tensor_parallel * run->pool.data_parallel);
   double f = (double)m->expert_ffn / (ranks / (double)run->pool.expert_parallel);
-  double pair = 2 * (h > f ? h : f) + 2 * (2 * f > h ? 2 * f : h);
+  ds_format format = run->expert_weights;
+  double narrow = format == DS_FMT_FP8 || format == DS_FMT_FP8_BLOCK || format == DS_FMT_FP8_STATIC ? 1 : 2;
+  double in = 2 * h > narrow * f ? 2 * h : narrow * f, out = 4 * f > 2 * h ? 4 * f : 2 * h, pair = in + out;
   return tokens * (double)run->pool.data_parallel * ((double)m->top_k * pair + 4 * h);
 }
 
