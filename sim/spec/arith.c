@@ -133,3 +133,7 @@ const char *ds_estimated_group(const ds_run *run) {
   }
   return run->model.experts > 0 && run->pool.data_parallel > 1 && hw->exchange_estimated ? "dispatch_low" : NULL;
 }
+
+bool ds_attention_8bit_of(const ds_hw *hw, const ds_engine_card *engine) {
+  return engine->attention_8bit && hw->peak_flops_per_s[DS_MATH_8] > 0 && hw->prefill_8.em > 0;
+}
