@@ -130,6 +130,8 @@ static const ds_card_field model_fields[] = {
       PREFILL_AT("libraries." name ".attn_prefill_8", library[index].prefill_8, "its prefill attention, 8 bit"),       \
       MOE_AT("libraries." name ".moe_bf16", library[index].moe[DS_MOE_BF16], "its 16-bit experts"),        \
       MOE_AT("libraries." name ".moe_fp8", library[index].moe[DS_MOE_FP8], "its 8-bit experts"),           \
+      MOE_AT("libraries." name ".moe_fp8_block", library[index].moe[DS_MOE_FP8_BLOCK], "its 8-bit experts, scales by block"), \
+      MOE_AT("libraries." name ".moe_int4", library[index].moe[DS_MOE_INT4], "its 4-bit integer experts"), \
       MOE_AT("libraries." name ".moe_nvfp4", library[index].moe[DS_MOE_NVFP4], "its 4-bit experts"),       \
       MOE_AT("libraries." name ".moe_mxfp4_a16", library[index].moe[DS_MOE_MXFP4], "its MXFP4 experts, 16-bit products"), \
       MOE_AT("libraries." name ".moe_mxfp4_a8", library[index].moe[DS_MOE_MXFP4_A8], "its MXFP4 experts, 8-bit products")
@@ -197,6 +199,7 @@ static const ds_card_field hardware_fields[] = {
           "elementwise kernels: share of memory bandwidth"),
     MOE("moe_bf16", DS_MOE_BF16, "16-bit experts"),
     MOE("moe_fp8", DS_MOE_FP8, "8-bit experts"),
+    MOE("moe_fp8_block", DS_MOE_FP8_BLOCK, "8-bit experts with scales by block; not given: as moe_fp8"),
     MOE("moe_nvfp4", DS_MOE_NVFP4, "4-bit experts"),
     MOE("moe_mxfp4_a16", DS_MOE_MXFP4, "MXFP4 experts, 16-bit products"),
     MOE("moe_mxfp4_a8", DS_MOE_MXFP4_A8, "MXFP4 experts, 8-bit products"),

@@ -70,6 +70,8 @@ const char *ds_moe_group_name(ds_moe_group g) {
     return "moe_bf16";
   case DS_MOE_FP8:
     return "moe_fp8";
+  case DS_MOE_FP8_BLOCK:
+    return "moe_fp8_block";
   case DS_MOE_NVFP4:
     return "moe_nvfp4";
   case DS_MOE_MXFP4:
@@ -94,9 +96,11 @@ ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights) {
   case DS_FMT_N:
     break;
   case DS_FMT_FP8:
-  case DS_FMT_FP8_BLOCK:
   case DS_FMT_FP8_STATIC:
     if (fp8 > 0) return (ds_expert_arith){fp8, wb, DS_MOE_FP8};
+    break;
+  case DS_FMT_FP8_BLOCK:
+    if (fp8 > 0) return (ds_expert_arith){fp8, wb, hw->moe[DS_MOE_FP8_BLOCK].em > 0 ? DS_MOE_FP8_BLOCK : DS_MOE_FP8};
     break;
   case DS_FMT_INT8:
     if (int8 > 0) return (ds_expert_arith){int8, wb, DS_MOE_FP8};

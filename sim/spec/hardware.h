@@ -39,7 +39,8 @@ typedef struct ds_eff_moe { /* 3.5 */
 } ds_eff_moe;
 typedef enum ds_moe_group {
   DS_MOE_BF16,
-  DS_MOE_FP8, /* also W8A8 int8 */
+  DS_MOE_FP8,       /* also W8A8 int8 */
+  DS_MOE_FP8_BLOCK, /* scales by blocks of 128: other kernels; not given: as DS_MOE_FP8 */
   DS_MOE_NVFP4,
   DS_MOE_MXFP4, /* 16-bit activations */
   DS_MOE_MXFP4_A8,

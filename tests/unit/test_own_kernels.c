@@ -49,6 +49,21 @@ Test(own_kernels, heads_that_do_not_share_keys_have_a_kernel_of_their_own) {
   }
 }
 
+/* Experts with block scales have their own group where the card has one, else that of plain fp8. */
+Test(own_kernels, block_scaled_experts_have_kernels_of_their_own) {
+  ds_run r = run_of("deepseek-r1", "b200-sxm", "sglang-2025", DS_FMT_FP8_BLOCK, DS_FMT_BF16, 8);
+  ds_hw *hw = &r.pool.hw;
+  cr_assert_gt(hw->moe[DS_MOE_FP8_BLOCK].em, 0);
+  cr_assert_eq(ds_expert_arith_of(hw, DS_FMT_FP8_BLOCK).group, DS_MOE_FP8_BLOCK);
+  cr_assert_eq(ds_expert_arith_of(hw, DS_FMT_FP8).group, DS_MOE_FP8);
+  ds_run plain = r, same = r;
+  plain.pool.hw.moe[DS_MOE_FP8_BLOCK].em = 0;
+  same.pool.hw.moe[DS_MOE_FP8_BLOCK] = hw->moe[DS_MOE_FP8];
+  cr_assert_eq(ds_expert_arith_of(&plain.pool.hw, DS_FMT_FP8_BLOCK).group, DS_MOE_FP8);
+  cr_assert_eq(decode_s(&plain), decode_s(&same));
+  cr_assert_neq(decode_s(&plain), decode_s(&r));
+}
+
 /* An engine that multiplies in fp8 on an fp8 cache does so where the part has such products, and not on an A100. */
 Test(own_kernels, an_engine_says_that_attention_is_in_8_bit) {
   ds_run h = run_of("llama-3.1-8b", "h100-sxm", "trtllm-2025", DS_FMT_FP8, DS_FMT_FP8, 1);
