@@ -202,3 +202,29 @@ Test(kernels, errors_are_what_the_fit_reached) {
   cr_log_info("%d operators on %zu parts", checked, N_PARTS);
   cr_assert_geq(checked, 60);
 }
+
+/* What gathering tokens costs, from the all-reduce's constants alone, against NCCL's all-gather and reduce-scatter of a
+ * megabyte and more: half an all-reduce in two steps each. */
+Test(kernels, gathers_are_halves_of_an_all_reduce) {
+  static double error[4096];
+  int n = 0, near = 0;
+  FILE *there = open_table("collectives.csv");
+  if (there == NULL) cr_skip_test("no timings");
+  fclose(there);
+  for (size_t i = 0; i < N_PARTS; i++) card_read(DS_CARD_HARDWARE, PARTS[i][1], &runs[i].pool.hw);
+  EACH_ROW("collectives.csv", 6) {
+    bool half = strcmp(c[2], "all_gather") == 0 || strcmp(c[2], "reduce_scatter") == 0;
+    double bytes = atof(c[4]);
+    if (!half || strcmp(c[1], "nccl") != 0 || bytes < 1e6) continue;
+    ds_hw hw = runs[part].pool.hw;
+    hw.scale_up_devices = 0;
+    ds_allreduce a = ds_allreduce_bind(&hw, atoi(c[3]));
+    double got = a.two_shot_s + bytes * a.two_shot_per_byte_s / 2;
+    error[n] = fabs(got * 1e6 / atof(c[5]) - 1);
+    near += error[n++] < 0.2;
+  }
+  fclose(f);
+  cr_assert_gt(n, 100);
+  cr_log_info("%d of %d within 20 %%", near, n);
+  cr_assert_geq(near, n / 2);
+}
