@@ -263,10 +263,15 @@ static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_ru
   const char *b = strcmp(e->scheduler, "trtllm") == 0   ? "max_num_tokens"
                   : strcmp(e->scheduler, "sglang") == 0 ? "chunked_prefill_size"
                                                         : "max_num_batched_tokens";
-  if (seqs < 0 && tokens < 0) return;
+  char source[80];
+  ds_measured_source(m, source, sizeof source);
+  const ds_script_rule *script = ds_script_rule_of(m, source);
+  if (script != NULL) tokens = -1;
+  if (seqs < 0 && tokens < 0 && script == NULL) return;
   put(t, "    scheduler_options: {");
-  if (seqs > 0) put(t, "%s: %.0f%s", s, seqs, tokens > 0 ? ", " : "");
-  if (tokens > 0) put(t, "%s: %.0f", b, tokens > seqs ? tokens : seqs);
+  if (seqs > 0) put(t, "%s: %.0f", s, seqs);
+  if (tokens > 0) put(t, "%s%s: %.0f", seqs > 0 ? ", " : "", b, tokens > seqs ? tokens : seqs);
+  if (script != NULL) put(t, "%s%s", seqs > 0 || tokens > 0 ? ", " : "", script->options);
   put(t, "}\n");
 }
 
