@@ -109,7 +109,8 @@ typedef struct ds_engine_card {
   double per_iteration_s;
   double per_request_s;  /* per running request and iteration */
   double small_kernel_s; /* fixed time of one elementwise kernel */
-  double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
+  double api_per_request_s, api_per_token_s; /* outside the iteration: HTTP and queues between processes, stream */
+  double tokenise_s;     /* per prompt token, one prompt at a time, before that; 0: not modelled */
   /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
    * Factors on the share of bandwidth, on the share of arithmetic of 8- and 4-bit products (where libraries differ most),
    * and on the fixed times that a captured graph does not hide. */
@@ -122,6 +123,11 @@ typedef struct ds_engine_card {
    * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. */
   int64_t capture_max, capture_step;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
+  /* An iteration with prompts and more than prompt_captured tokens is launched kernel by kernel: host time of a layer, of
+   * each product of 8- and 4-bit weights on a part with 4-bit arithmetic (where it passes through a library that chooses a
+   * kernel at each call), and of a layer's experts in MXFP4 on a part without; 0: not modelled. */
+  double prompt_layer_s, prompt_product_s, prompt_mxfp4_s;
+  int64_t prompt_captured;
   double sampler_bytes;  /* moved per sampled row and entry of the vocabulary, on every device: a sort for top-p, softmax, draws */
   bool skew_within_rank; /* the busiest expert sets the pace among the experts of one device too */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */

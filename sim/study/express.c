@@ -309,7 +309,7 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   run->pool.hw = hw->hw; /* a card that is being fitted */
   if (fitted != NULL && strcmp(fitted->name, run->pool.engine.name) == 0) run->pool.engine = *fitted;
   bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
-  if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
+  if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = run->pool.engine.tokenise_s = 0;
   if (rule->in_process) run->pool.engine.plans_ahead = false;
   return true;
 }
