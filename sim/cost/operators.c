@@ -105,6 +105,7 @@ static void own_library(ds_hw *hw, const ds_engine_card *e, bool shares_keys) {
     if (l->prefill_16.em > 0) hw->prefill_16 = l->prefill_16;
     if (l->prefill_8.em > 0) hw->prefill_8 = l->prefill_8;
   }
+  if (e->mxfp4_marlin && !(hw->peak_flops_per_s[DS_MATH_4] > 0)) hw->moe[DS_MOE_MXFP4] = hw->moe[DS_MOE_INT4];
 }
 
 /* An engine's own kernels: factors on what the part's card says of everybody's. No share becomes more than all. */

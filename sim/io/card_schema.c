@@ -257,6 +257,8 @@ static const ds_card_field engine_fields[] = {
      "time to launch a kernel outside graphs"},
     {"graphs.kernels_per_layer", DS_FIELD_QUANTITY, DS_DIM_NUMBER,
      offsetof(ds_engine_card, kernels_per_layer), 0, 1000, false, "kernels of a layer outside graphs"},
+    {"mxfp4_marlin", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, mxfp4_marlin), 0, 0, false,
+     "MXFP4 experts on a part without 4-bit arithmetic run in Marlin's kernels, those of 4-bit integers"},
     {"prompts.captured", DS_FIELD_INTEGER, DS_DIM_NUMBER, offsetof(ds_engine_card, prompt_captured), 0, 1 << 20, false,
      "tokens up to which an iteration with prompts is replayed from graphs"},
     {"prompts.layer", DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, prompt_layer_s), 0, 1, false,

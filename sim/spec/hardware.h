@@ -131,6 +131,7 @@ typedef struct ds_engine_card {
    * kernel at each call), and of a layer's experts in MXFP4 on a part without; 0: not modelled. */
   double prompt_layer_s, prompt_product_s, prompt_mxfp4_s;
   int64_t prompt_captured;
+  bool mxfp4_marlin;     /* experts in MXFP4 on a part without 4-bit arithmetic pass through the 4-bit integer kernels */
   double sampler_bytes;  /* moved per sampled row and entry of the vocabulary, on every device: a sort for top-p, softmax, draws */
   bool skew_within_rank; /* the busiest expert sets the pace among the experts of one device too */
   double expert_rho; /* tokens of a batch choose experts as T^rho independent ones would; 1: independently */

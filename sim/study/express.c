@@ -267,7 +267,8 @@ static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_ru
   char source[80];
   ds_measured_source(m, source, sizeof source);
   const ds_script_rule *script = ds_script_rule_of(m, source);
-  if (script != NULL) tokens = -1;
+  if (script != NULL && script->options == NULL) script = NULL;
+  if (script != NULL) tokens = -1; /* it says so itself */
   if (seqs < 0 && tokens < 0 && script == NULL) return;
   put(t, "    scheduler_options: {");
   if (seqs > 0) put(t, "%s: %.0f", s, seqs);
@@ -312,6 +313,10 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
   if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = run->pool.engine.tokenise_s = 0;
   if (rule->in_process) run->pool.engine.plans_ahead = false;
+  char source[80];
+  ds_measured_source(m, source, sizeof source);
+  const ds_script_rule *script = ds_script_rule_of(m, source);
+  if (script != NULL && script->marlin) run->pool.engine.mxfp4_marlin = true;
   run->pool.attention_8bit = ds_attention_8bit_of(&run->pool.hw, &run->pool.engine);
   return true;
 }

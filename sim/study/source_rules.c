@@ -71,14 +71,15 @@ static const ds_engine_rule engines[] = {
 static const ds_engine_rule tuned = {"TensorRT-LLM", 0, 0, 0, 0, "tuned-2024", "trtllm", 0.95, false};
 static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-2025-mid", "trtllm", 0.95, true};
 
-/* Launch scripts of InferenceX (benchmarks/70b_fp8_h200_trt_slurm.sh, 70b_fp8_b200_trt_slurm.sh, gptoss_fp4_h200_trt.sh of
- * 2025-10 to 2026-01). Nominal lengths of 1,024 are 921.6 in the mean. First match wins. */
+/* Launch scripts of InferenceX (benchmarks/70b_fp8_h200_trt_slurm.sh, 70b_fp8_b200_trt_slurm.sh, gptoss_fp4_h200_trt.sh,
+ * gptoss_fp4_h100.sh, gptoss_fp4_h200.sh of 2025-10 to 2026-03). Nominal lengths of 1,024 are 921.6 in the mean. First match wins. */
 #define ONE_K 921.6
 static const ds_script_rule scripts[] = {
     {"ICX", "TensorRT", "lama", ONE_K, ONE_K, 8,
-     "max_num_tokens: 16384, batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9"},
-    {"ICX", "TensorRT", "lama", 0, 0, 0, "max_num_tokens: 16384"},
-    {"ICX", "TensorRT", "gpt-oss", 0, 0, 0, "max_num_tokens: 20000"},
+     "max_num_tokens: 16384, batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9", false},
+    {"ICX", "TensorRT", "lama", 0, 0, 0, "max_num_tokens: 16384", false},
+    {"ICX", "TensorRT", "gpt-oss", 0, 0, 0, "max_num_tokens: 20000", false},
+    {"ICX", "vLLM", "gpt-oss", 0, 0, 0, NULL, true}, /* VLLM_MXFP4_USE_MARLIN=1 */
 };
 
 const ds_script_rule *ds_script_rule_of(const ds_measured_run *m, const char *source) {

@@ -43,7 +43,8 @@ typedef struct ds_script_rule { /* what a harness's launch script says beyond th
   const char *source, *engine, *model; /* how the first part of an id and a row's engine begin; a part of the model's name */
   double input, output;                /* mean lengths, tokens; 0: any */
   double tp_below;                     /* 0: any */
-  const char *options;                 /* of the scheduler */
+  const char *options;                 /* of the scheduler; NULL: none */
+  bool marlin;                         /* MXFP4 experts run in Marlin's kernels */
 } ds_script_rule;
 
 /* The first that a row meets, or NULL. */

@@ -368,6 +368,22 @@ Test(shapes, launching_a_prompt_layer_by_layer) {
   cr_assert_float_eq(ops_total(&run, 0, 0, 2048), ops_total(&fast, 0, 0, 2048), 1e-12);
 }
 
+/* Marlin multiplies experts in MXFP4 as it does 4-bit integers, where the part cannot itself. */
+Test(shapes, marlin_takes_mxfp4_where_a_part_has_no_such_arithmetic) {
+  static const char *const parts[] = {"h100-sxm", "b200-sxm"};
+  for (int i = 0; i < 2; i++) {
+    ds_run own = run_of("gpt-oss-20b", parts[i], "vllm-2026", DS_FMT_BF16, DS_FMT_BF16, 1), marlin, integer;
+    own.expert_weights = DS_FMT_MXFP4;
+    marlin = integer = own;
+    marlin.pool.engine.mxfp4_marlin = true;
+    const ds_eff_moe *lib = &own.pool.hw.library[DS_LIBRARY_VLLM].moe[DS_MOE_INT4];
+    integer.pool.hw.moe[DS_MOE_MXFP4] = lib->em > 0 ? *lib : own.pool.hw.moe[DS_MOE_INT4];
+    integer.pool.hw.library[DS_LIBRARY_VLLM].moe[DS_MOE_MXFP4].em = 0;
+    cr_assert_neq(ops_total(&own, 4, 4000, 2000), ops_total(&integer, 4, 4000, 2000));
+    cr_assert_eq(ops_total(&marlin, 4, 4000, 2000), ops_total(i == 0 ? &integer : &own, 4, 4000, 2000));
+  }
+}
+
 /* A switch that reduces takes large tensors of most of its devices once. */
 Test(shapes, all_reduce_in_the_switch) {
   ds_run run = run_of("llama-3.1-8b", "h200-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8);
