@@ -72,13 +72,14 @@ static const ds_engine_rule tuned = {"TensorRT-LLM", 0, 0, 0, 0, "tuned-2024", "
 static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-2025-mid", "trtllm", 0.95, true};
 
 /* Launch scripts of InferenceX (benchmarks/70b_fp8_h200_trt_slurm.sh, 70b_fp8_b200_trt_slurm.sh, gptoss_fp4_h200_trt.sh,
- * gptoss_fp4_h100.sh, gptoss_fp4_h200.sh of 2025-10 to 2026-03). Nominal lengths of 1,024 are 921.6 in the mean. First match wins. */
+ * gptoss_fp4_h100.sh, gptoss_fp4_h200.sh of 2025-10 to 2026-03). Nominal lengths of 1,024 are 921.6 in the mean. Chunked
+ * contexts are off in TensorRT-LLM's llm_args.py unless asked for, which no script does. First match wins. */
 #define ONE_K 921.6
 static const ds_script_rule scripts[] = {
     {"ICX", "TensorRT", "lama", ONE_K, ONE_K, 8,
-     "max_num_tokens: 16384, batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9", false},
-    {"ICX", "TensorRT", "lama", 0, 0, 0, "max_num_tokens: 16384", false},
-    {"ICX", "TensorRT", "gpt-oss", 0, 0, 0, "max_num_tokens: 20000", false},
+     "enable_chunked_context: false, max_num_tokens: 16384, batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9", false},
+    {"ICX", "TensorRT", "lama", 0, 0, 0, "enable_chunked_context: false, max_num_tokens: 16384", false},
+    {"ICX", "TensorRT", "gpt-oss", 0, 0, 0, "enable_chunked_context: false, max_num_tokens: 20000", false},
     {"ICX", "vLLM", "gpt-oss", 0, 0, 0, NULL, true}, /* VLLM_MXFP4_USE_MARLIN=1 */
 };
 
