@@ -132,7 +132,7 @@ static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
 static double launch_of_prompts(const ds_run *run, const ds_hw *hw, const ds_operators *o) {
   const ds_engine_card *e = &run->pool.engine;
   bool four = hw->peak_flops_per_s[DS_MATH_4] > 0;
-  int group = ds_arith_of(hw, run->weights).group;
+  ds_gemm_group group = ds_arith_of(hw, run->weights).group;
   bool chosen = four && (group == DS_GEMM_FP8 || group == DS_GEMM_NVFP4);
   double attention = o->full_layers + o->near_layers, latent = o->kv_lora > 0 ? (o->q_lora > 0 ? 3 : 2) : 2;
   double products = attention * latent + o->state_layers + 2.0 * o->dense_layers;
