@@ -133,7 +133,8 @@ static double launch_of_prompts(const ds_run *run, const ds_hw *hw, const ds_ope
   const ds_engine_card *e = &run->pool.engine;
   bool four = hw->peak_flops_per_s[DS_MATH_4] > 0;
   ds_gemm_group group = ds_arith_of(hw, run->weights).group;
-  bool chosen = four && (group == DS_GEMM_FP8 || group == DS_GEMM_NVFP4);
+  bool blocks = run->weights == DS_FMT_FP8_BLOCK; /* of a library of their own */
+  bool chosen = four && !blocks && (group == DS_GEMM_FP8 || group == DS_GEMM_NVFP4);
   double attention = o->full_layers + o->near_layers, latent = o->kv_lora > 0 ? (o->q_lora > 0 ? 3 : 2) : 2;
   double products = attention * latent + o->state_layers + 2.0 * o->dense_layers;
   double experts = !four && run->expert_weights == DS_FMT_MXFP4 ? o->moe.layers : 0;

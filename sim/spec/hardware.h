@@ -127,7 +127,7 @@ typedef struct ds_engine_card {
   int64_t capture_max, capture_step;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
   /* An iteration with prompts and more than prompt_captured tokens is launched kernel by kernel: host time of a layer, of
-   * each product of 8- and 4-bit weights on a part with 4-bit arithmetic (where it passes through a library that chooses a
+   * each product of 8- and 4-bit weights (but block scales) on a part with 4-bit arithmetic (where it passes through a library that chooses a
    * kernel at each call), and of a layer's experts in MXFP4 on a part without; 0: not modelled. */
   double prompt_layer_s, prompt_product_s, prompt_mxfp4_s;
   int64_t prompt_captured;

@@ -350,6 +350,7 @@ Test(shapes, launching_a_prompt_layer_by_layer) {
             {"llama-3.1-8b", "b200-sxm", DS_FMT_BF16, 32 * 2e-3},
             {"llama-3.1-8b", "b200-sxm", DS_FMT_FP8_STATIC, 32 * (2e-3 + 4 * 1e-3)},
             {"llama-3.1-8b", "b200-sxm", DS_FMT_NVFP4, 32 * (2e-3 + 4 * 1e-3)},
+            {"llama-3.1-8b", "b200-sxm", DS_FMT_FP8_BLOCK, 32 * 2e-3},
             {"gpt-oss-20b", "h100-sxm", DS_FMT_BF16, 24 * (2e-3 + 4e-3)},
             {"gpt-oss-20b", "b200-sxm", DS_FMT_BF16, 24 * 2e-3}};
   for (size_t i = 0; i < DS_ARRAY_LEN(at); i++) {
