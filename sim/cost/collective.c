@@ -7,7 +7,8 @@
  * two-shot a2 + b (n - 1) + 2 (n - 1) / n bytes / (W e2) Constants fitted on the collective tables
  * of ai-dynamo/aiconfigurator @095f58a51c.
  *
- * A switch that reduces (NVLS) takes each tensor once: a3 + bytes / (W e3), where a card gives it.
+ * A switch that reduces (NVLS) takes each tensor once: a3 + bytes / (W e3), where a card gives it and more than half of
+ * the devices on the switch take part: with fewer, NCCL's times in those tables are a two-shot's at any size.
  * A group wider than the scale-up network reduces and scatters within each box, all-reduces its part
  * (a share of 1 / devices of a box) over the network cards in a ring of boxes, and gathers:
  *   two-shot of a box + 2 (boxes - 1) latency + 2 (boxes - 1) / boxes (bytes / devices) / (nic e). */
@@ -33,7 +34,7 @@ ds_allreduce ds_allreduce_bind(const ds_hw *hw, int64_t ranks) {
   a.one_shot_per_byte_s = others / (w * e->e1);
   a.two_shot_s = e->a2_s + e->b_s * others;
   a.two_shot_per_byte_s = 2.0 * others / a.ranks / (w * e->e2);
-  if (e->e3 > 0) { /* each rank sends its tensor once, and gets the sum once, both at a time */
+  if (e->e3 > 0 && 2.0 * a.ranks > box) { /* each rank sends its tensor once, and gets the sum once, both at a time */
     a.switch_s = e->a3_s;
     a.switch_per_byte_s = 1.0 / (w * e->e3);
   }

@@ -109,6 +109,7 @@ static void own_library(ds_hw *hw, const ds_engine_card *e, bool shares_keys) {
     if (l->prefill_16.em > 0) hw->prefill_16 = l->prefill_16;
     if (l->prefill_8.em > 0) hw->prefill_8 = l->prefill_8;
   }
+  if (e->mxfp4_marlin && !(hw->peak_flops_per_s[DS_MATH_4] > 0)) hw->moe[DS_MOE_MXFP4] = hw->moe[DS_MOE_INT4];
 }
 
 /* An engine's own kernels: factors on what the part's card says of everybody's. No share becomes more than all. */
@@ -129,6 +130,19 @@ static void own_kernels(ds_hw *hw, const ds_engine_card *e) {
     scale(&prefill[i]->em, memory, 1);
     scale(&prefill[i]->t0_s, fixed, 1);
   }
+}
+
+/* Host time to launch every kernel of an iteration with prompts. */
+static double launch_of_prompts(const ds_run *run, const ds_hw *hw, const ds_operators *o) {
+  const ds_engine_card *e = &run->pool.engine;
+  bool four = hw->peak_flops_per_s[DS_MATH_4] > 0;
+  ds_gemm_group group = ds_arith_of(hw, run->weights).group;
+  bool blocks = run->weights == DS_FMT_FP8_BLOCK; /* of a library of their own */
+  bool chosen = four && !blocks && (group == DS_GEMM_FP8 || group == DS_GEMM_NVFP4);
+  double attention = o->full_layers + o->near_layers, latent = o->kv_lora > 0 ? (o->q_lora > 0 ? 3 : 2) : 2;
+  double products = attention * latent + o->state_layers + 2.0 * o->dense_layers;
+  double experts = !four && run->expert_weights == DS_FMT_MXFP4 ? o->moe.layers : 0;
+  return e->prompt_layer_s * o->layers + (chosen ? e->prompt_product_s * products : 0) + e->prompt_mxfp4_s * experts;
 }
 
 void ds_operators_bind(const ds_run *run, ds_operators *out) {
@@ -194,6 +208,8 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   out->capture_step = e->capture_step > 0 ? (double)e->capture_step : 8;
   out->capture_double = (double)e->capture_double;
   out->eager_s = e->launch_s * e->kernels_per_layer * out->layers;
+  out->prompt_launch_s = launch_of_prompts(run, hw, out);
+  out->prompt_captured = (double)e->prompt_captured;
   out->async_host = e->async_scheduling;
   bool fused = e->fused_nvfp4 && ds_arith_of(hw, run->weights).group == DS_GEMM_NVFP4;
   if (e->static_scales || fused) ds_gemm_fuse(&out->body, hw);

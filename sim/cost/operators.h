@@ -105,6 +105,7 @@ typedef struct ds_operators {
   double per_iteration_s, per_request_s;
   double capture_max, capture_step, capture_double; /* of graphs; 0: no padding */
   double eager_s;                   /* to launch an iteration outside graphs */
+  double prompt_launch_s, prompt_captured; /* to launch one with prompts, when it has more tokens than are captured */
   bool async_host;
   double flow_devices;           /* that share out all layers, each in its own memory; 0: none do */
   double stages, longest, last; /* of a pipeline, and layers of the longest and the last */

@@ -193,11 +193,17 @@ static double captured(const ds_operators *o, double n) {
   return padded > o->capture_max ? o->capture_max : padded;
 }
 
+/* What launching an iteration takes that no graph replays. */
+static double launch_s(const ds_operators *o, bool prompts, double tokens) {
+  double eager = prompts || tokens > o->capture_max ? o->eager_s : 0;
+  return prompts && tokens > o->prompt_captured && o->prompt_launch_s > eager ? o->prompt_launch_s : eager;
+}
+
 /* The host's time, beside what the device takes: all of it, or what does not hide; and what launching
  * kernels one by one takes longer than running them. */
-static double host_s(const ds_operators *o, double requests, double device_s, bool graph) {
+static double host_s(const ds_operators *o, double requests, double device_s, double launch_s) {
   double host = o->per_iteration_s + o->per_request_s * requests;
-  double late = !graph && o->eager_s > device_s ? o->eager_s - device_s : 0;
+  double late = launch_s > device_s ? launch_s - device_s : 0;
   if (!o->async_host) return host + late;
   double hidden = device_s + late;
   return late + (host > hidden ? host - hidden : 0);
@@ -233,7 +239,7 @@ static void fill_decode(ds_pricer *p, int64_t n, ds_decode_price *d) {
     const ds_shape states = {.decode_seqs = n};
     ds_states_cost(o, &states, g.batches, g.layers, NULL, part_s);
   }
-  part_s[DS_PART_HOST] += host_s(o, seqs, sum_parts(part_s), seqs <= o->capture_max);
+  part_s[DS_PART_HOST] += host_s(o, seqs, sum_parts(part_s), launch_s(o, false, seqs));
   d->base_s = sum_parts(part_s);
   d->layers = g.layers * o->full_layers;
   d->mem_per_ctx_s = o->decode.mem_per_ctx_s / g.batches;
@@ -320,8 +326,7 @@ static void mixed_parts(ds_pricer *p, const ds_shape *s, double part_s[DS_PART_N
     }
     ds_attention_cost(o, s, g.batches, g.layers, NULL, part_s);
     if (s->draft_passes > 0) add_drafting(p, s, part_s);
-    bool graph = s->prefill_tokens == 0 && tokens <= o->capture_max; /* drafts to verify, and nothing else */
-    part_s[DS_PART_HOST] += host_s(o, (double)requests, sum_parts(part_s), graph);
+    part_s[DS_PART_HOST] += host_s(o, (double)requests, sum_parts(part_s), launch_s(o, s->prefill_tokens > 0, tokens));
   }
 }
 
@@ -382,12 +387,12 @@ void ds_price_ops(ds_pricer *p, const ds_shape *s, ds_ops *out) {
     device_s[DS_PART_MEMORY] += g.layers * (o->full_layers + o->near_layers) *
                                 (o->decode.t0_s + n / g.batches * o->decode.per_seq_s);
     ds_states_cost(o, &start, g.batches, g.layers, NULL, device_s);
-    out->engine = host_s(o, (double)requests, sum_parts(device_s), n <= o->capture_max);
+    out->engine = host_s(o, (double)requests, sum_parts(device_s), launch_s(o, false, n));
     ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
     return;
   }
   ds_attention_cost(o, s, g.batches, g.layers, out, part_s);
-  out->engine = host_s(o, (double)requests, sum_parts(part_s), s->prefill_tokens == 0 && tokens <= o->capture_max);
+  out->engine = host_s(o, (double)requests, sum_parts(part_s), launch_s(o, s->prefill_tokens > 0, tokens));
 }
 
 double ds_ops_total(const ds_ops *o) {

@@ -162,16 +162,25 @@ static ds_status count_arrival(ds_sim *s, int64_t t_ns) {
   return DS_OK;
 }
 
+/* When a request enters the queue: one prompt is tokenised after the other, then passes the rest of the front end. */
+static int64_t queued_at(const ds_sim *s, ds_replica *r, const ds_request *a) {
+  if (!(s->tokenise_s > 0)) return a->arrival_ns + s->api_request_ns;
+  int64_t from = r->tokenised_ns > a->arrival_ns ? r->tokenised_ns : a->arrival_ns;
+  r->tokenised_ns = from + ds_ns_of_s(s->tokenise_s * (double)a->input_tokens);
+  return r->tokenised_ns + s->api_request_ns;
+}
+
 static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t replica) {
   ds_replica *r = &s->replica[replica];
   uint32_t slot;
   DS_TRY(new_slot(s, &slot));
   s->view[slot] = (ds_req_view){
-      .arrival_ns = a->arrival_ns + s->api_request_ns, .index = index, .prompt_tokens = a->input_tokens,
+      .arrival_ns = queued_at(s, r, a), .index = index, .prompt_tokens = a->input_tokens,
       .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
       .true_output = s->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
   ds_slot *q = &s->slot[slot]; /* what its turn in the queue reads; the rest at its first admission */
   q->arrival_ns = a->arrival_ns;
+  q->api_ns = s->view[slot].arrival_ns - a->arrival_ns;
   q->kv_wait_before = q->aside_kv_ns = q->aside_load_ns = 0;
   q->kv_run = DS_KV_NO_RUN;
   q->stream = a->stream;

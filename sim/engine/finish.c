@@ -146,7 +146,7 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   int64_t finish_ns = end_ns + s->api_token_ns;
   if (DS_UNLIKELY(s->run.patience.timeout_ns > 0) && ds_finishes_late(s, q, finish_ns)) return ds_finish_late(s, r, slot);
   int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
-  q->blame_ns[DS_CAUSE_API] = s->api_request_ns + s->api_token_ns;
+  q->blame_ns[DS_CAUSE_API] = q->api_ns + s->api_token_ns;
   for (int i = 0; i < DS_CAUSE_N; i += 4) { /* spelled out: no loop is left */
     s->blame_ns[i] += q->blame_ns[i];
     s->blame_ns[i + 1] += q->blame_ns[i + 1];

@@ -33,7 +33,7 @@ static ds_status set_aside_others(ds_sim *s, ds_replica *r, const ds_plan *plan)
   return DS_OK;
 }
 
-static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q, int64_t api_ns) {
+static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
   if (v->admitted_before) return;
   int64_t waited = r->v.now_ns - v->arrival_ns, for_kv = ds_kv_wait_at(r, r->v.now_ns) - q->kv_wait_before + q->aside_kv_ns;
   q->scheduled_ns = r->v.now_ns;
@@ -42,7 +42,7 @@ static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q, int64_t ap
   q->preemptions = q->cached_tokens = q->verify_steps = 0;
   for (int c = 0; c < DS_CAUSE_N / 2; c++) q->blame_ns[c] = 0; /* in two parts, which become single stores */
   for (int c = DS_CAUSE_N / 2; c < DS_CAUSE_N; c++) q->blame_ns[c] = 0;
-  q->blame_ns[DS_CAUSE_RETRY] = v->arrival_ns - api_ns - q->arrival_ns; /* since the first attempt */
+  q->blame_ns[DS_CAUSE_RETRY] = v->arrival_ns - q->api_ns - q->arrival_ns; /* since the first attempt */
   q->blame_ns[DS_CAUSE_KV_WAIT] = for_kv;
   q->blame_ns[DS_CAUSE_KV_LOAD] = q->aside_load_ns;
   q->blame_ns[DS_CAUSE_QUEUE] = waited - for_kv - q->aside_load_ns;
@@ -73,7 +73,7 @@ static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
   ds_queue_remove(s, r, g->slot);
   ds_running_push(s, r, g->slot);
   DS_TRY(ds_prefilling_insert(s, r, g->slot));
-  first_schedule(r, v, q, s->api_request_ns);
+  first_schedule(r, v, q);
   if (v->computed == 0 && (g->cached_tokens > 0 || q->kv_run != DS_KV_NO_RUN)) DS_TRY(take_hit(s, r, g));
   if (v->admitted_before) r->totals.recomputed_tokens -= v->computed;
   else if (r->v.prefix_cache) ds_cache_count(s, r, g->slot);

@@ -32,6 +32,7 @@ typedef struct ds_piece {
  * queue reads; the rest holds from its first admission on. */
 typedef struct ds_slot {
   int64_t arrival_ns;
+  int64_t api_ns;         /* from its arrival (of this attempt) to the queue */
   int64_t kv_wait_before; /* the replica's kv_wait clock when it was queued */
   int64_t aside_kv_ns, aside_load_ns; /* how long it was set aside, or waited before that, with its cause */
   uint64_t kv_run;        /* its blocks in the free queue after a preemption */
@@ -116,6 +117,7 @@ typedef struct ds_replica {
   ds_sched_view v;       /* clock, counters and lists: kept in the form in which a policy sees them */
   ds_plan plan;          /* the policy's last one; its arrays grow in make_room */
   int64_t end_ns, wake_ns;
+  int64_t tokenised_ns;  /* when the last prompt that came was tokenised */
   uint64_t planned_at;   /* iterations completed at the last plan */
   uint32_t queue_tail, swapped_tail;
   uint32_t recent[DS_QUEUE_AHEAD], n_recent; /* the last that were queued */
@@ -200,6 +202,7 @@ struct ds_sim {
   double swap_block_s;
   bool late;             /* a plan is made one iteration ahead: it does not see who arrives meanwhile */
   int64_t api_request_ns, api_token_ns;
+  double tokenise_s;     /* per prompt token; a replica's front end does one prompt after the other */
   int64_t least_iteration_ns; /* no iteration is shorter */
   bool track_gap, has_slo;
   bool speculative;

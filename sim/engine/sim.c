@@ -9,6 +9,7 @@ static ds_status bind_times(ds_sim *s) {
   bool real = run->cost_tier == DS_COST_ROOFLINE;
   s->api_request_ns = real ? ds_ns_of_s(run->pool.engine.api_per_request_s) : 0;
   s->api_token_ns = real ? ds_ns_of_s(run->pool.engine.api_per_token_s) : 0;
+  s->tokenise_s = real ? run->pool.engine.tokenise_s : 0;
   s->late = real && run->pool.engine.plans_ahead && !s->overlap && s->group <= 1;
   if (s->overlap) {
     bool device_waits = !run->pool.engine.async_scheduling; /* else the card has it hidden already */

@@ -225,10 +225,12 @@ static bool normalized(ds_summary *s, const ds_result *r, double *x) {
 }
 
 /* What passes between arrival and the engine's queue: queue_ns counts from there. */
-static double before_queue_ms(const ds_run *run) {
-  return run->cost_tier == DS_COST_ROOFLINE
-             ? (double)ds_ns_of_s(run->pool.engine.api_per_request_s) / 1e6
-             : 0;
+static double before_queue_ms(const ds_run *run, const ds_result *r) {
+  const ds_engine_card *e = &run->pool.engine;
+  if (run->cost_tier != DS_COST_ROOFLINE) return 0;
+  if (e->tokenise_s > 0 && r->completed > 0) /* prompts wait for each other there */
+    return ds_wide_double(r->blame_ns[DS_CAUSE_API]) / 1e6 / (double)r->completed - (double)ds_ns_of_s(e->api_per_token_s) / 1e6;
+  return (double)ds_ns_of_s(e->api_per_request_s) / 1e6;
 }
 
 static bool columns(ds_summary *s, const ds_run *run, const ds_result *r, double rtt_ms) {
@@ -239,7 +241,7 @@ static bool columns(ds_summary *s, const ds_run *run, const ds_result *r, double
       column(s, r, DS_METRIC_QUEUE, &s->queue, x) && column(s, r, DS_METRIC_TPOT, &s->tpot, x) &&
       interactivity(s, x, s->tpot.count) && normalized(s, r, x) && gap_column(s, r->itl);
   free(x);
-  double before_ms = s->ttft.count > 0 ? before_queue_ms(run) + s->queue.mean + rtt_ms : 0;
+  double before_ms = s->ttft.count > 0 ? before_queue_ms(run, r) + s->queue.mean + rtt_ms : 0;
   s->mean_prefill_ms = s->ttft.mean - before_ms;
   s->mean_decode_ms = s->e2el.mean - s->ttft.mean;
   s->mean_inference_ms = s->e2el.mean - before_ms;

@@ -8,13 +8,17 @@
  * fills max_num_tokens with prompts: first come first served (a chunk that was cut is a multiple of chunk_unit) or one
  * unit each in turn (equal-progress). KV for a whole prompt is taken with its first chunk. With block reuse a waiting request
  * whose first new block somebody computes already, or was chosen to, is passed over (not by static): it will find it.
- * Source: NVIDIA/TensorRT-LLM batch_manager/capacityScheduler.cpp, microBatchScheduler.cpp, in snapshots of 2025. */
+ * With batch waiting (off unless asked for) the prompts so chosen are held back while others generate, until the iteration
+ * would be full enough or so many iterations went by without them. What counts is whole prompts, not their chunks.
+ * Source: NVIDIA/TensorRT-LLM batch_manager/capacityScheduler.cpp, microBatchScheduler.cpp, in snapshots of 2025;
+ * _torch/pyexecutor/py_executor.py, _waiting_requests, of 2025-10. */
 #include "engine/sched.h"
 
 #include "base/num.h"
 
 typedef struct config {
-  int64_t capacity_policy, max_batch_size, max_num_tokens, chunk_unit, chunking;
+  int64_t capacity_policy, max_batch_size, max_num_tokens, chunk_unit, chunking, batch_wait_iters;
+  double batch_wait_ratio;
   bool enable_chunked_context;
 } config;
 
@@ -36,6 +40,10 @@ static const ds_param params[] = {
      "a chunk that was cut is a multiple of so many tokens; 0: kv_block_tokens", "tokens"},
     {"chunking", DS_PARAM_CHOICE, offsetof(config, chunking), 0, 0, FIRST_COME, FIRST_COME, chunkings,
      "who gets the tokens left for prompts", NULL},
+    {"batch_wait_timeout_iters", DS_PARAM_INT, offsetof(config, batch_wait_iters), 0, 1 << 20, 0, 0, NULL,
+     "hold prompts back, while others generate, for at most so many iterations", "iterations"},
+    {"batch_wait_max_tokens_ratio", DS_PARAM_FRAC, offsetof(config, batch_wait_ratio), 0, 1, 0, 0, NULL,
+     "held back no longer when the iteration would have this share of max_num_tokens", NULL},
 };
 
 typedef struct state {
@@ -43,6 +51,8 @@ typedef struct state {
   int64_t block_tokens;
   int64_t ahead; /* drafts and lookahead of a request */
   bool keeps; /* promises */
+  bool waits; /* the last plan held prompts back */
+  int64_t waited; /* iterations without them */
 } state;
 
 static ds_status init(void *st, const ds_run *run, ds_error *err) {
@@ -225,9 +235,27 @@ static void share_equally(const ds_sched_view *v, ds_plan *out, uint32_t from, i
   }
 }
 
+/* Are the prompts that were chosen held back? Without anybody who generates there is nothing to wait for. */
+static bool hold_back(state *s, const config *c, const ds_sched_view *v, const ds_plan *out, uint32_t from) {
+  int64_t contexts = 0, generating = out->n_decode, tokens;
+  for (uint32_t i = 0; i < from; i++) generating += 1 + (int64_t)out->grants[i].drafts;
+  tokens = generating;
+  for (uint32_t i = from; i < out->n_grants; i++) {
+    if (out->grants[i].tokens == 0) continue;
+    contexts++;
+    tokens += (int64_t)ds_view_known(v, out->grants[i].slot) - out->grants[i].cached_tokens;
+  }
+  if (contexts == 0 || generating == 0) return false;
+  if (s->waited < c->batch_wait_iters && (double)tokens < c->batch_wait_ratio * (double)c->max_num_tokens) return true;
+  s->waited = 0;
+  return false;
+}
+
 static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   state *s = st;
   const config *c = v->config;
+  if (s->waits) s->waited += (int64_t)v->steps;
+  s->waits = false;
   if (v->n_queue == 0 && v->n_prefilling == 0 && v->n_decoding <= c->max_num_tokens && v->decode_blocks <= v->free_blocks) {
     out->decode_all = out->hold = true;
     return DS_OK;
@@ -242,6 +270,11 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   else share_first_come(c, v, out, from, unit, m.tokens);
   uint32_t kept = from;
   bool candidates = out->n_grants > from;
+  if (c->batch_wait_iters > 0 && hold_back(s, c, v, out, from)) {
+    s->waits = true;
+    out->n_grants = from;
+    out->blocked = v->n_queue > 0 ? DS_BLOCKED_OTHER : DS_BLOCKED_NO;
+  }
   for (uint32_t i = from; i < out->n_grants; i++) {
     if (out->grants[i].tokens == 0) continue;
     const ds_req_view *r = &v->req[out->grants[i].slot];
@@ -253,6 +286,7 @@ static ds_status plan(void *st, const ds_sched_view *v, ds_plan *out) {
   /* What blocks the queue's head goes on blocking it. One that capacity admits, and that only lacks tokens, may come to lack KV. */
   bool same = v->n_queue == 0 || c->capacity_policy != MAX_UTILIZATION || !candidates;
   out->hold = out->decode_all && out->n_grants == 0 && v->n_prefilling == 0 && same;
+  if (s->waits) out->hold_steps = (uint64_t)(c->batch_wait_iters - s->waited);
   return DS_OK;
 }
 

@@ -111,7 +111,8 @@ typedef struct ds_engine_card {
   double per_iteration_s;
   double per_request_s;  /* per running request and iteration */
   double small_kernel_s; /* fixed time of one elementwise kernel */
-  double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
+  double api_per_request_s, api_per_token_s; /* outside the iteration: HTTP and queues between processes, stream */
+  double tokenise_s;     /* per prompt token, one prompt at a time, before that; 0: not modelled */
   /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
    * Factors on the share of bandwidth, on the share of arithmetic of 8- and 4-bit products (where libraries differ most),
    * and on the fixed times that a captured graph does not hide. */
@@ -126,6 +127,12 @@ typedef struct ds_engine_card {
    * sizes double from 1 to capture_step and again above capture_double. */
   int64_t capture_max, capture_step, capture_double;
   double launch_s, kernels_per_layer; /* of an iteration outside graphs; 0: not modelled */
+  /* An iteration with prompts and more than prompt_captured tokens is launched kernel by kernel: host time of a layer, of
+   * each product of 8- and 4-bit weights (but block scales) on a part with 4-bit arithmetic (where it passes through a library that chooses a
+   * kernel at each call), and of a layer's experts in MXFP4 on a part without; 0: not modelled. */
+  double prompt_layer_s, prompt_product_s, prompt_mxfp4_s;
+  int64_t prompt_captured;
+  bool mxfp4_marlin;     /* experts in MXFP4 on a part without 4-bit arithmetic pass through the 4-bit integer kernels */
   double sampler_bytes;  /* moved per sampled row and entry of the vocabulary, on every device: a sort for top-p, softmax, draws */
   bool whole_windows;  /* KV of layers with a window holds every token, unless their sizes are given to the engine */
   bool experts_gather; /* with attention data parallelism all tokens go to all ranks, in place of an all-to-all */

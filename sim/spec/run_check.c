@@ -365,7 +365,8 @@ static ds_status check_pool(const check *c) {
     return pool_fault(c, "scheduler_options.max_num_batched_tokens", "must not be negative");
   const ds_engine_card *e = &p->engine;
   const double overheads[] = {e->per_iteration_s, e->per_request_s, e->small_kernel_s,
-                              e->api_per_request_s, e->api_per_token_s};
+                              e->api_per_request_s, e->api_per_token_s, e->tokenise_s, e->prompt_layer_s,
+                              e->prompt_product_s, e->prompt_mxfp4_s};
   for (size_t i = 0; i < DS_ARRAY_LEN(overheads); i++)
     if (!finite_at_least(overheads[i], 0))
       return pool_fault(c, "engine", "every overhead must be a time of at least 0");

@@ -70,7 +70,7 @@ static void to_run(const ds_calibration *c, ds_expressed *x) {
   if (strcmp(p->engine.name, c->engine.name) != 0) return;
   p->engine = c->engine;
   bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
-  if (!http) p->engine.api_per_request_s = p->engine.api_per_token_s = 0;
+  if (!http) p->engine.api_per_request_s = p->engine.api_per_token_s = p->engine.tokenise_s = 0;
 }
 
 static void apply(ds_calibration *c, const double *value) {

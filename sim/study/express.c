@@ -304,10 +304,16 @@ static void scheduler_text(text *t, const ds_measured_run *m, const ds_source_ru
         (long long)bench->max_batch_size, (long long)bench->max_num_tokens);
     return;
   }
-  if (seqs < 0 && tokens < 0) return;
+  char source[80];
+  ds_measured_source(m, source, sizeof source);
+  const ds_script_rule *script = ds_script_rule_of(m, source);
+  if (script != NULL && script->options == NULL) script = NULL;
+  if (script != NULL) tokens = -1; /* it says so itself */
+  if (seqs < 0 && tokens < 0 && script == NULL) return;
   put(t, "    scheduler_options: {");
-  if (seqs > 0) put(t, "%s: %.0f%s", s, seqs, tokens > 0 ? ", " : "");
-  if (tokens > 0) put(t, "%s: %.0f", b, tokens > seqs ? tokens : seqs);
+  if (seqs > 0) put(t, "%s: %.0f", s, seqs);
+  if (tokens > 0) put(t, "%s%s: %.0f", seqs > 0 ? ", " : "", b, tokens > seqs ? tokens : seqs);
+  if (script != NULL) put(t, "%s%s", seqs > 0 || tokens > 0 ? ", " : "", script->options);
   put(t, "}\n");
 }
 
@@ -345,8 +351,12 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   run->pool.hw = hw->hw; /* a card that is being fitted */
   if (fitted != NULL && strcmp(fitted->name, run->pool.engine.name) == 0) run->pool.engine = *fitted;
   bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
-  if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
+  if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = run->pool.engine.tokenise_s = 0;
   if (rule->in_process) run->pool.engine.plans_ahead = false;
+  char source[80];
+  ds_measured_source(m, source, sizeof source);
+  const ds_script_rule *script = ds_script_rule_of(m, source);
+  if (script != NULL && script->marlin) run->pool.engine.mxfp4_marlin = true;
   run->pool.attention_8bit = ds_attention_8bit_of(&run->pool.hw, &run->pool.engine);
   if (bench != NULL) ds_trtllm_bench_graphs(&run->pool.engine, bench->max_batch_size);
   if (of_free) ds_trtllm_kv_share(run, e->memory);

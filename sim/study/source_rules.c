@@ -71,6 +71,32 @@ static const ds_engine_rule engines[] = {
 static const ds_engine_rule tuned = {"TensorRT-LLM", 0, 0, 0, 0, "tuned-2024", "trtllm", 0.95, false};
 static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-2025-mid", "trtllm", 0.95, true};
 
+/* Launch scripts of InferenceX (benchmarks/70b_fp8_h200_trt_slurm.sh, 70b_fp8_b200_trt_slurm.sh, gptoss_fp4_h200_trt.sh,
+ * gptoss_fp4_h100.sh, gptoss_fp4_h200.sh of 2025-10 to 2026-03). Nominal lengths of 1,024 are 921.6 in the mean. Chunked
+ * contexts are off in TensorRT-LLM's llm_args.py unless asked for, which no script does. First match wins. */
+#define ONE_K 921.6
+static const ds_script_rule scripts[] = {
+    {"ICX", "TensorRT", "lama", ONE_K, ONE_K, 8,
+     "enable_chunked_context: false, max_num_tokens: 16384, batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9", false},
+    {"ICX", "TensorRT", "lama", 0, 0, 0, "enable_chunked_context: false, max_num_tokens: 16384", false},
+    {"ICX", "TensorRT", "gpt-oss", 0, 0, 0, "enable_chunked_context: false, max_num_tokens: 20000", false},
+    {"ICX", "vLLM", "gpt-oss", 0, 0, 0, NULL, true}, /* VLLM_MXFP4_USE_MARLIN=1 */
+};
+
+const ds_script_rule *ds_script_rule_of(const ds_measured_run *m, const char *source) {
+  for (size_t i = 0; i < LEN(scripts); i++) {
+    const ds_script_rule *s = &scripts[i];
+    if (strncmp(source, s->source, strlen(s->source)) != 0) continue;
+    if (strncmp(m->text[DS_RUN_ENGINE], s->engine, strlen(s->engine)) != 0) continue;
+    if (strstr(m->text[DS_RUN_MODEL], s->model) == NULL) continue;
+    if (s->input > 0 && m->number[DS_RUN_ISL] != s->input) continue;
+    if (s->output > 0 && m->number[DS_RUN_OSL] != s->output) continue;
+    if (s->tp_below > 0 && !(m->number[DS_RUN_TP] < s->tp_below)) continue;
+    return s;
+  }
+  return NULL;
+}
+
 /* The year that a note gives, as in "measured 2025-10-29". */
 static int year_of(const ds_measured_run *m, int otherwise) {
   const char *at = strstr(m->text[DS_RUN_NOTES], "measured 20");

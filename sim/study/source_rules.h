@@ -39,6 +39,17 @@ typedef struct ds_engine_rule {
   bool current;  /* the card is of that software's time */
 } ds_engine_rule;
 
+typedef struct ds_script_rule { /* what a harness's launch script says beyond the defaults */
+  const char *source, *engine, *model; /* how the first part of an id and a row's engine begin; a part of the model's name */
+  double input, output;                /* mean lengths, tokens; 0: any */
+  double tp_below;                     /* 0: any */
+  const char *options;                 /* of the scheduler; NULL: none */
+  bool marlin;                         /* MXFP4 experts run in Marlin's kernels */
+} ds_script_rule;
+
+/* The first that a row meets, or NULL. */
+const ds_script_rule *ds_script_rule_of(const ds_measured_run *m, const char *source);
+
 /* Never NULL: an unknown source is graded B, with a known client. */
 const ds_source_rule *ds_source_rule_of(const char *source);
 /* NULL: no model of that engine. Sets DS_BLANK_VERSION. */

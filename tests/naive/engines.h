@@ -45,7 +45,8 @@ typedef struct n_world {
   /* TensorRT-LLM */
   int capacity;
   bool equal, chunked_context;
-  int64_t max_batch, max_tokens, unit;
+  int64_t max_batch, max_tokens, unit, wait_most, held_back;
+  double wait_ratio;
   /* TGI */
   int64_t prefill_budget, total, patience;
   double served_ratio;
@@ -306,6 +307,7 @@ static void n_trtllm(n_world *w) {
       n_decode(w, w->run[i]);
       tokens--;
     }
+  const int64_t generating = w->max_tokens - tokens;
   for (int i = 0; i < w->n_run; i++)
     if (!n_generates(&w->r[w->run[i]])) context[n_context++] = w->run[i];
   int64_t promised = 0, running = w->n_run, begun = n_context;
@@ -346,6 +348,21 @@ static void n_trtllm(n_world *w) {
       if (n == 0) break;
       r->granted = n;
       tokens -= n;
+    }
+  }
+  int64_t full = generating, prompts = 0; /* what the iteration would hold, by whole prompts */
+  for (int i = 0; i < n_context; i++) {
+    const n_request *r = &w->r[context[i]];
+    if (r->granted == 0) continue;
+    prompts++;
+    full += n_known(r) - (i >= begun ? r->computed : 0);
+  }
+  if (w->wait_most > 0 && prompts > 0 && generating > 0) {
+    if (w->held_back >= w->wait_most || (double)full >= w->wait_ratio * (double)w->max_tokens) {
+      w->held_back = 0;
+    } else {
+      w->held_back++;
+      for (int i = 0; i < n_context; i++) w->r[context[i]].granted = 0;
     }
   }
   for (int i = 0; i < n_context; i++) {

@@ -80,6 +80,8 @@ static void make(n_world *w, uint64_t seed, n_step *steps) {
   w->patience = between(s, 0, 6);
   w->served_ratio = (double)between(s, 0, 12) / 8;
   if (w->engine == N_TGI && chance(s, 30)) w->max_batch = 0;
+  w->wait_most = w->engine == N_TRTLLM && chance(s, 40) ? between(s, 1, 6) : 0;
+  w->wait_ratio = w->wait_most > 0 ? (double)between(s, 0, 8) / 8 : 0;
   w->n = (int)between(s, chance(s, 20) ? 1 : 8, N_MAX);
   make_requests(w, s);
 }
@@ -97,9 +99,10 @@ static void options(const n_world *w, char *t, size_t n) {
   else if (w->engine == N_TRTLLM)
     snprintf(t, n,
              "capacity_policy: %s, max_batch_size: %lld, max_num_tokens: %lld, chunk_unit: %lld, chunking: %s, "
-             "enable_chunked_context: %s",
+             "enable_chunked_context: %s, batch_wait_timeout_iters: %lld, batch_wait_max_tokens_ratio: %.17g",
              capacities[w->capacity], (long long)w->max_batch, (long long)w->max_tokens, (long long)w->unit,
-             w->equal ? "equal-progress" : "fcfs", w->chunked_context ? "true" : "false");
+             w->equal ? "equal-progress" : "fcfs", w->chunked_context ? "true" : "false", (long long)w->wait_most,
+             w->wait_ratio);
   else
     snprintf(t, n,
              "max_batch_prefill_tokens: %lld, max_batch_total_tokens: %lld, max_waiting_tokens: %lld, "

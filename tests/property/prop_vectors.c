@@ -160,7 +160,7 @@ static int by_name(const void *a, const void *b) { return strcmp(a, b); }
 static const char *const needed[] = {
     "S1a", "S1b", "S2a", "S2b", "S2c", "S3", "S3b", "S4", "S5", "S5b", "S5c", "S6", "S7", "S8", "S9", "S9b", "S10", "S11",
     "S12", "S13a", "S13b", "S13c", "S13e", "S14", "S14-eagle", "S14-page", "S14b", "S15", "S15b", "S16", "S17a", "S17b", "S18", "S19a", "S19b",
-    "S19c", "S19d", "S20", "S20b", "S20c", "S23", "S23-sync", "S23-known", "S24a", "S24b", "S27"};
+    "S19c", "S19d", "S20", "S20b", "S20c", "S20d", "S23", "S23-sync", "S23-known", "S24a", "S24b", "S27"};
 
 static bool all_there(char (*names)[64], size_t n) {
   bool good = true;

@@ -75,7 +75,7 @@ blis_run 20260218-150304-codellama-34b-tp2-general codellama-34b 2 26602 100 248
 
 # The client was in the engine's process: no front end.
 sed -e 's/^name: .*/name: in-process/' -e 's/^api_per_request: {value: [^,]*/api_per_request: {value: 0 us/' \
-  -e 's/^api_per_token: {value: [^,]*/api_per_token: {value: 0 us/' models/engines/vllm-2025.yaml >"$tmp/in-process.yaml"
+  -e 's/^api_per_token: {value: [^,]*/api_per_token: {value: 0 us/' -e '/^tokenise:/d' models/engines/vllm-2025.yaml >"$tmp/in-process.yaml"
 sed 's/[{},]/ /g; s/"[a-z_]*"://g' "$lss/requests.jsonl" | awk -v ttft="$tmp/ttft" -v e2e="$tmp/e2e" '
   NR == 1 { t0 = $4 }
   { printf "%.0f {\"id\": \"%d\", \"arrival_ns\": %.0f, \"input_tokens\": %d, \"output_tokens\": %d}\n", ($4 - t0) * 1e9, NR, ($4 - t0) * 1e9, $2, $3

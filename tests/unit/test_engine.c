@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "core/registry.h"
 #include "io/scenario.h"
+#include "study/driver.h"
 
 /* ---- an allocator that counts, and fails when told to ---- */
 
@@ -153,6 +154,46 @@ Test(engine, the_order_of_work_changes_no_bit) {
   }
   cr_assert(preemptions > 1000, "only %d preemptions: the worlds are too roomy", (int)preemptions);
   cr_assert_eq(l.bytes, 0, "%zu bytes leaked", l.bytes);
+}
+
+/* Prompts pass one after the other through the one thread that tokenises, then through the rest of the front end. */
+Test(engine, a_front_end_tokenises_one_prompt_at_a_time) {
+  char text[] = "scenario: 1\nmodel: llama-3.1-8b\npools:\n  - {name: main, hardware: h100-sxm, engine: vllm-2025, replicas: 2}\n"
+                "workload: {requests: [{arrival_ns: 0, input_tokens: 1, output_tokens: 1}]}\n";
+  ds_data_dirs dirs = {{"."}, 1};
+  ds_scenario sc;
+  ds_diag d = {0};
+  cr_assert(ds_scenario_parse(text, strlen(text), "test", ".", NULL, 0, &dirs, &sc, &d), "%s", d.text);
+  sc.run.pool.engine.tokenise_s = 1e-6;
+  sc.run.pool.engine.api_per_request_s = 2e-3;
+  sc.run.pool.engine.api_per_token_s = 5e-6;
+  /* Round robin: the first, third and last at one replica, the others each behind nobody. */
+  const int64_t arrival[] = {0, 0, 1000000, 9000000, 9000000};
+  const uint32_t input[] = {4000, 1500, 3000, 100, 2000};
+  const int64_t api[] = {4000000, 1500000, 6000000, 100000, 2000000};
+  ds_request r[5];
+  for (int i = 0; i < 5; i++) r[i] = (ds_request){.arrival_ns = arrival[i], .input_tokens = input[i], .output_tokens = 3, .max_tokens = 3};
+  for (int plain = 0; plain < 2; plain++) {
+    ds_sim_options o = {.records = true, .no_lease = plain == 1};
+    ds_sim *s;
+    ds_error err = {0};
+    bool more = true;
+    cr_assert_eq(ds_sim_new(&sc.run, sc.sched, ds_router_find("round-robin"), &o, &ds_heap, &s, &err), DS_OK, "%s", err.text);
+    cr_assert_eq(ds_sim_feed(s, r, 5, &err), DS_OK, "%s", err.text);
+    ds_sim_close(s);
+    while (more) cr_assert_eq(ds_sim_step(s, UINT64_MAX, &more, &err), DS_OK, "%s", err.text);
+    const ds_result *res = ds_sim_result(s);
+    cr_assert_eq(res->completed, 5);
+    for (int i = 0; i < 5; i++) {
+      int64_t sum = 0;
+      for (int c = 0; c < DS_CAUSE_N; c++) sum += res->records[i].blame_ns[c];
+      cr_assert_eq(res->records[i].blame_ns[DS_CAUSE_API], api[i] + 2000000 + 5000, "request %d", i);
+      cr_assert_geq(res->records[i].scheduled_ns, arrival[i] + api[i] + 2000000, "request %d", i);
+      cr_assert_eq(sum, res->records[i].finish_ns - arrival[i], "request %d", i);
+    }
+    ds_sim_free(s);
+  }
+  ds_scenario_free(&sc);
 }
 
 Test(engine, memory_that_runs_out_is_an_error_and_leaks_nothing) {

@@ -476,6 +476,62 @@ Test(shapes, captured_sizes_that_double) {
   }
 }
 
+/* An iteration with prompts that no graph replays is not over before the host has launched it. */
+Test(shapes, launching_a_prompt_layer_by_layer) {
+  static const struct {
+    const char *model, *hardware;
+    ds_format weights;
+    double floor_s; /* 2 ms a layer, 1 ms a product on Blackwell, 4 ms a layer of MXFP4 experts on Hopper */
+  } at[] = {{"llama-3.1-8b", "h100-sxm", DS_FMT_FP8_STATIC, 32 * 2e-3},
+            {"llama-3.1-8b", "b200-sxm", DS_FMT_BF16, 32 * 2e-3},
+            {"llama-3.1-8b", "b200-sxm", DS_FMT_FP8_STATIC, 32 * (2e-3 + 4 * 1e-3)},
+            {"llama-3.1-8b", "b200-sxm", DS_FMT_NVFP4, 32 * (2e-3 + 4 * 1e-3)},
+            {"llama-3.1-8b", "b200-sxm", DS_FMT_FP8_BLOCK, 32 * 2e-3},
+            {"gpt-oss-20b", "h100-sxm", DS_FMT_BF16, 24 * (2e-3 + 4e-3)},
+            {"gpt-oss-20b", "b200-sxm", DS_FMT_BF16, 24 * 2e-3}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(at); i++) {
+    ds_run run = run_of(at[i].model, at[i].hardware, "generic", at[i].weights, DS_FMT_BF16, 1), free = run;
+    if (strncmp(at[i].model, "gpt-oss", 7) == 0) run.expert_weights = free.expert_weights = DS_FMT_MXFP4;
+    ds_engine_card *e = &run.pool.engine;
+    e->prompt_captured = 64;
+    e->prompt_layer_s = 2e-3, e->prompt_product_s = 1e-3, e->prompt_mxfp4_s = 4e-3;
+    double host_s = e->per_iteration_s + 2 * e->per_request_s;
+    cr_assert_float_eq(ops_total(&run, 1, 100, 64), at[i].floor_s + host_s, 1e-9, "%zu", i); /* 65 tokens */
+    cr_assert_float_eq(ops_total(&run, 1, 100, 63), ops_total(&free, 1, 100, 63), 1e-12, "%zu", i);
+    cr_assert_float_eq(ops_total(&run, 65, 6500, 0), ops_total(&free, 65, 6500, 0), 1e-12, "%zu", i);
+  }
+  ds_run fast = run_of("llama-3.1-8b", "h100-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 1), run = fast;
+  run.pool.engine.prompt_layer_s = 1e-6; /* hidden behind the device */
+  cr_assert_float_eq(ops_total(&run, 0, 0, 2048), ops_total(&fast, 0, 0, 2048), 1e-12);
+}
+
+/* Marlin multiplies experts in MXFP4 as it does 4-bit integers, where the part cannot itself. */
+Test(shapes, marlin_takes_mxfp4_where_a_part_has_no_such_arithmetic) {
+  static const char *const parts[] = {"h100-sxm", "b200-sxm"};
+  for (int i = 0; i < 2; i++) {
+    ds_run own = run_of("gpt-oss-20b", parts[i], "vllm-2026", DS_FMT_BF16, DS_FMT_BF16, 1), marlin, integer;
+    own.expert_weights = DS_FMT_MXFP4;
+    marlin = integer = own;
+    marlin.pool.engine.mxfp4_marlin = true;
+    const ds_eff_moe *lib = &own.pool.hw.library[DS_LIBRARY_VLLM].moe[DS_MOE_INT4];
+    integer.pool.hw.moe[DS_MOE_MXFP4] = lib->em > 0 ? *lib : own.pool.hw.moe[DS_MOE_INT4];
+    integer.pool.hw.library[DS_LIBRARY_VLLM].moe[DS_MOE_MXFP4].em = 0;
+    cr_assert_neq(ops_total(&own, 4, 4000, 2000), ops_total(&integer, 4, 4000, 2000));
+    cr_assert_eq(ops_total(&marlin, 4, 4000, 2000), ops_total(i == 0 ? &integer : &own, 4, 4000, 2000));
+  }
+}
+
+/* A switch that reduces takes large tensors of most of its devices once. */
+Test(shapes, all_reduce_in_the_switch) {
+  ds_run run = run_of("llama-3.1-8b", "h200-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8);
+  const ds_eff_allreduce *e = &run.pool.hw.allreduce;
+  double w = run.pool.hw.scale_up_bytes_per_s, large = 512 << 20, small = 64 << 10;
+  ds_allreduce all = ds_allreduce_bind(&run.pool.hw, 8), half = ds_allreduce_bind(&run.pool.hw, 4);
+  cr_assert_float_eq(ds_allreduce_s(&all, large), e->a3_s + large / (w * e->e3), 1e-12);
+  cr_assert_float_eq(ds_allreduce_s(&half, large), e->a2_s + 3 * e->b_s + 1.5 * large / (w * e->e2), 1e-12);
+  cr_assert_float_eq(ds_allreduce_s(&all, small), e->a1_s + 7 * e->b_s + 7 * small / (w * e->e1), 1e-12);
+}
+
 static const struct {
   const char *model, *hardware;
   ds_format weights, kv;

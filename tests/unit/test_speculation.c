@@ -198,6 +198,7 @@ Test(speculation, where_it_stops_paying) {
   ds_scenario off, on;
   load("studies/engines/speculation-off.yaml", NULL, 0, &off);
   load("studies/engines/speculation-on.yaml", sets, 1, &on);
+  off.run.pool.engine.tokenise_s = on.run.pool.engine.tokenise_s = 0; /* they start together */
   ds_pricer *p = pricer_of(&on.run, 8192, 1024);
   double yield = ds_drafts_expected_tokens(&on.run.pool.speculative, 4);
   for (int i = 0; i < POINTS; i++) {

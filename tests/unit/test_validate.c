@@ -364,6 +364,52 @@ Test(express, prompts_that_come_again_are_found_in_the_cache) {
   ds_card_cache_free(cards);
 }
 
+static double option_of(const ds_expressed *x, const char *name) {
+  const ds_sched_ops *s = x->scenario->sched;
+  for (size_t i = 0; i < s->n_params; i++) {
+    const ds_param *p = &s->params[i];
+    const unsigned char *at = x->scenario->run.pool.scheduler_config.bytes + p->offset;
+    if (strcmp(p->name, name) != 0) continue;
+    if (p->type == DS_PARAM_BOOL) return *(const bool *)(const void *)at;
+    if (p->type == DS_PARAM_FRAC) return *(const double *)(const void *)at;
+    return (double)*(const int64_t *)(const void *)at;
+  }
+  return -1;
+}
+
+Test(express, what_a_launch_script_says) {
+  static const struct {
+    const char *id, *engine, *model;
+    double input, tp, tokens, wait, ratio, chunks;
+    bool marlin;
+  } at[] = {{"ICXAIC-1", "TensorRT-LLM", "meta-llama/Llama-3.3-70B-Instruct", 921.6, 4, 16384, 20, 0.9, 0, false},
+            {"ICXAIC-1", "TensorRT-LLM", "meta-llama/Llama-3.3-70B-Instruct", 921.6, 8, 16384, 0, 0, 0, false},
+            {"ICXBLOG-1", "TensorRT-LLM", "meta-llama/Llama-3.3-70B-Instruct", 7372.8, 4, 16384, 0, 0, 0, false},
+            {"ICXAIC-1", "TensorRT-LLM", "openai/gpt-oss-120b", 921.6, 4, 20000, 0, 0, 0, false},
+            {"ICXAIC-1", "vLLM", "openai/gpt-oss-120b", 921.6, 4, 8192, -1, -1, -1, true},
+            {"OTHER-1", "TensorRT-LLM", "meta-llama/Llama-3.3-70B-Instruct", 921.6, 4, 8192, 0, 0, 1, false}};
+  for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+    ds_measured_run m = row_of("concurrency", at[i].input, 921.6, 16);
+    m.text[DS_RUN_ID] = at[i].id;
+    m.text[DS_RUN_ENGINE] = at[i].engine;
+    m.text[DS_RUN_MODEL] = at[i].model;
+    m.text[DS_RUN_VERSION] = "";
+    m.text[DS_RUN_WEIGHTS] = "fp8";
+    m.number[DS_RUN_TP] = m.number[DS_RUN_N_GPUS] = at[i].tp;
+    ds_expressed x;
+    ds_card_cache *cards;
+    expressed(&m, &x, &cards);
+    const char *most = strcmp(at[i].engine, "vLLM") == 0 ? "max_num_batched_tokens" : "max_num_tokens";
+    cr_assert_eq(option_of(&x, most), at[i].tokens, "%zu: %g", i, option_of(&x, most));
+    cr_assert_eq(option_of(&x, "batch_wait_timeout_iters"), at[i].wait, "%zu", i);
+    cr_assert_eq(option_of(&x, "batch_wait_max_tokens_ratio"), at[i].ratio, "%zu", i);
+    if (at[i].chunks >= 0) cr_assert_eq(option_of(&x, "enable_chunked_context"), at[i].chunks, "%zu", i);
+    cr_assert_eq(x.scenario->run.pool.engine.mxfp4_marlin, at[i].marlin, "%zu", i);
+    ds_expressed_free(&x);
+    ds_card_cache_free(cards);
+  }
+}
+
 /* Plans made ahead: who arrives while an iteration runs waits for the one after the next. With leases and without, the
  * same bits. */
 typedef struct seen_steps {
