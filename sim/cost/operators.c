@@ -175,6 +175,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   out->reduce = ds_allreduce_bind(hw, ideal ? 1 : run->pool.tensor_parallel);
   out->reduce_all = ds_allreduce_bind(hw, ideal ? 1 : ranks);
   out->overlap = run->pool.two_batch_overlap && !ideal;
+  out->encoder = ds_encoder_bind(run, hw, ideal);
   if (ideal) {
     out->element.per_byte_s = 1.0 / hw->memory_bytes_per_s;
     return;

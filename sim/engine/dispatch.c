@@ -166,9 +166,12 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   ds_replica *r = &s->replica[replica];
   uint32_t slot;
   DS_TRY(new_slot(s, &slot));
+  uint32_t images;
+  DS_TRY(ds_encoder_take(s, a, &images));
   s->view[slot] = (ds_req_view){
       .arrival_ns = a->arrival_ns + s->api_request_ns, .index = index, .prompt_tokens = a->input_tokens,
       .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
+      .images = images,
       .true_output = s->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
   ds_slot *q = &s->slot[slot]; /* what its turn in the queue reads; the rest at its first admission */
   q->arrival_ns = a->arrival_ns;

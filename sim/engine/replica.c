@@ -155,6 +155,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.steps = r->v.iteration - r->planned_at;
   r->v.req = s->view;
   r->v.prefilling = r->prefilling;
+  r->v.image = s->image;
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
   r->v.last_end_ns = r->end_ns;

@@ -30,7 +30,8 @@ static const char *const pool_keys[] = {"name",
                                          "power_cap",
                                          "two_batch_overlap",
                                          "redundant_experts",
-                                         "attention_8bit"};
+                                         "attention_8bit",
+                                         "language_model_only"};
 
 bool ds_is_pool_key(const char *key) {
   size_t i = 0;
@@ -304,7 +305,9 @@ static bool read_options(ds_reader *r, const ds_node *pool) {
         !ds_note(r, "power_cap", cap, "", "%.17g W", p->power_cap_w))
       return false;
   }
-  return (!ds_node_get(pool, "two_batch_overlap") ||
+  return (!ds_node_get(pool, "language_model_only") ||
+          ds_opt_bool(r, pool, "language_model_only", false, &p->language_model_only)) &&
+         (!ds_node_get(pool, "two_batch_overlap") ||
           ds_opt_bool(r, pool, "two_batch_overlap", false, &p->two_batch_overlap)) &&
          (!ds_node_get(pool, "attention_8bit") ||
           ds_opt_bool(r, pool, "attention_8bit", false, &p->attention_8bit)) &&
