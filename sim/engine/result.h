@@ -104,6 +104,7 @@ typedef struct ds_result {
   ds_spec_totals speculation;
   const ds_spec_totals *stream_speculation; /* by stream of requests; NULL unless the run has n_streams of them */
   uint64_t identified; /* requests that said what their tokens are, so that they may share */
+  bool with_images;      /* some request brought any: what there is to say of them stands in outputs */
   uint64_t images, image_tokens; /* of completed requests, the latter among input_tokens */
   uint64_t wasted_decode_slots;
   ds_memory memory;
@@ -111,5 +112,8 @@ typedef struct ds_result {
   size_t n_replicas;
   const ds_replica_totals *replicas;
 } ds_result;
+
+/* So many causes stand in outputs. */
+static inline int ds_causes_shown(const ds_result *r) { return r->with_images ? DS_CAUSE_N : DS_CAUSE_OF_TEXT; }
 
 #endif

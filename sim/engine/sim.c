@@ -318,6 +318,7 @@ ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
     }
     s->result.last_arrival_ns = r[i].arrival_ns;
     s->result.identified += r[i].n_spans > 0;
+    s->result.with_images |= r[i].images > 0;
   }
   if (!s->opt.closed_loop) {
     memcpy(s->pending + s->n_pending, r, n * sizeof *r);

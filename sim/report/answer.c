@@ -309,14 +309,15 @@ static const char *reason(const char *bottleneck) {
                                         {"decode_compute", "decode is bound by arithmetic"},
                                         {"communication", "GPUs wait for each other"},
                                         {"host", "the host holds the GPUs up"},
-                                        {"prefill", "prompts take the time"}};
+                                        {"prefill", "prompts take the time"},
+                                        {"encoder", "images being encoded take the time"}};
   for (size_t i = 0; i < DS_ARRAY_LEN(text); i++)
     if (strcmp(text[i][0], bottleneck) == 0) return text[i][1];
   return bottleneck;
 }
 
 static double bottleneck_share(const ds_summary *s) {
-  double most = s->prefill_share;
+  double most = s->prefill_share > s->encoder_share ? s->prefill_share : s->encoder_share;
   for (int p = 0; p < DS_PART_N; p++)
     if (s->busy_share[p] > most) most = s->busy_share[p];
   return most;
@@ -331,6 +332,9 @@ static void why(ds_outfile *out, const ds_report *r) {
     put(&l, "the linear model has no causes");
   else
     put(&l, "%s (%.0f %% of busy time)", reason(s->bottleneck), 100 * bottleneck_share(s));
+  bool linear = r->scenario->run.cost_tier == DS_COST_LINEAR;
+  if (s->encoder_share > 0 && !linear && strcmp(s->bottleneck, "encoder") != 0)
+    put(&l, ", encoding images %.0f %%", 100 * s->encoder_share);
   put(&l, "; GPUs busy %.0f %%", 100 * s->busy_fraction);
   if (s->kv_known) put(&l, "; KV pool %.0f %% full", 100 * s->kv_max);
   double total = 0;
@@ -432,6 +436,8 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   } else {
     put(&l, "; no network");
   }
+  if (res->with_images) put(&l, "; images arrive decoded and scaled, none is asked about twice");
+  if (res->with_images && w->image_assumed[0] != '\0') put(&l, "; those of a size that the trace does not say have %s pixels", w->image_assumed);
   if (w->no_stream) put(&l, "; clients do not stream: the first content is the last");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);
