@@ -15,8 +15,8 @@ static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
                                             "protocol",   "replay", "map",
-                                            "client",     "warmup", "slo",
-                                            "tenant",     "images"};
+                                            "client",     "warmup", "images",
+                                            "slo",        "tenant"};
 static const ds_later workload_later[] = {
     {"priority", NULL, "a priority for a whole workload"},
     {"deadline", NULL, "deadlines"},
