@@ -151,6 +151,17 @@ ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
   return DS_OK;
 }
 
+/* In order of time, behind what comes at the same time. */
+ds_status ds_inbox_insert(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
+  DS_TRY(ds_inbox_push(s, r, e));
+  size_t i = r->n_inbox - 1, mask = r->cap_inbox - 1;
+  for (; i > 0 && r->inbox[(r->inbox_head + i - 1) & mask].time_ns > e.time_ns; i--) {
+    r->inbox[(r->inbox_head + i) & mask] = r->inbox[(r->inbox_head + i - 1) & mask];
+  }
+  r->inbox[(r->inbox_head + i) & mask] = e;
+  return DS_OK;
+}
+
 static ds_status count_arrival(ds_sim *s, int64_t t_ns) {
   if (t_ns >= s->arrival_second_end_ns || s->arrival_second == NULL) {
     int64_t second = (t_ns - s->start_ns) / DS_NS_PER_S;
@@ -197,7 +208,12 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;
-  DS_TRY(ds_inbox_push(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  if (DS_LIKELY(!(s->api_image_token_s > 0) || !s->result.with_images)) {
+    DS_TRY(ds_inbox_push(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  } else { /* a text may overtake a picture */
+    s->view[slot].arrival_ns += ds_encoder_api_ns(s, slot);
+    DS_TRY(ds_inbox_insert(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  }
   r->outstanding++;
   if (s->route->needs_outstanding && !s->opt.closed_loop) {
     replay(s, replica);

@@ -25,6 +25,11 @@ ds_status ds_encoder_take(ds_sim *s, const ds_request *a, uint32_t *images) {
   return DS_OK;
 }
 
+int64_t ds_encoder_api_ns(const ds_sim *s, uint32_t slot) {
+  uint32_t images = s->view[slot].images;
+  return images > 0 ? ds_ns_of_s(s->api_image_token_s * (double)s->image[images - 1].tokens) : 0;
+}
+
 /* What it has encoded and not used up makes room; it begins anew. */
 void ds_encoder_forget(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_image_view *m = &s->image[s->view[slot].images - 1];

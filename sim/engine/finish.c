@@ -151,6 +151,7 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
   q->blame_ns[DS_CAUSE_API] = s->api_request_ns + s->api_token_ns;
   if (DS_UNLIKELY(v->images > 0)) {
+    q->blame_ns[DS_CAUSE_API] += ds_encoder_api_ns(s, slot);
     s->blame_ns[DS_CAUSE_ENCODER] += q->blame_ns[DS_CAUSE_ENCODER];
     out->images += s->image[v->images - 1].count;
     out->image_tokens += s->image[v->images - 1].tokens;

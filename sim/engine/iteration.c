@@ -74,7 +74,7 @@ static ds_status admit(ds_sim *s, ds_replica *r, const ds_grant *g) {
   ds_queue_remove(s, r, g->slot);
   ds_running_push(s, r, g->slot);
   DS_TRY(ds_prefilling_insert(s, r, g->slot));
-  first_schedule(r, v, q, s->api_request_ns);
+  first_schedule(r, v, q, s->api_request_ns + (DS_UNLIKELY(v->images > 0) ? ds_encoder_api_ns(s, g->slot) : 0));
   if (v->computed == 0 && (g->cached_tokens > 0 || q->kv_run != DS_KV_NO_RUN)) DS_TRY(take_hit(s, r, g));
   if (v->admitted_before) r->totals.recomputed_tokens -= v->computed;
   else if (r->v.prefix_cache) ds_cache_count(s, r, g->slot);

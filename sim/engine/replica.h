@@ -225,6 +225,7 @@ struct ds_sim {
   size_t n_image, cap_image;
   uint32_t free_image;   /* 1 + place; 0: none */
   int64_t encoder_budget;
+  double api_image_token_s; /* before the queue: decoding a picture, scaling it, cutting it into patches */
   ds_tier_state tier[DS_TIERS_MAX];
   bool in_order;         /* replicas see what others do, and when: no event of one before an earlier one of another */
   /* prefix cache: identities of requests fed and not finished */
@@ -292,6 +293,7 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 /* encoder.c: images; but for the first and last only for requests that have any */
 ds_status ds_encoder_take(ds_sim *s, const ds_request *a, uint32_t *images);
+int64_t ds_encoder_api_ns(const ds_sim *s, uint32_t slot); /* of its images, before the queue */
 void ds_encoder_grant(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);
 void ds_encoder_price(ds_sim *s, ds_replica *r);
 void ds_encoder_computed(ds_sim *s, ds_replica *r, uint32_t slot);
@@ -352,6 +354,7 @@ int64_t ds_give_up_next_ns(ds_sim *s);
 ds_status ds_give_up_first(ds_sim *s);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
 ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
+ds_status ds_inbox_insert(ds_sim *s, ds_replica *r, ds_inbox_entry e); /* of any time */
 void ds_route_init(ds_sim *s);
 ds_status ds_route_pending(ds_sim *s);
 ds_status ds_route_request(ds_sim *s, const ds_request *a, uint64_t index);

@@ -8,6 +8,7 @@ static ds_status bind_times(ds_sim *s) {
   const ds_run *run = &s->run;
   bool real = run->cost_tier == DS_COST_ROOFLINE;
   s->api_request_ns = real ? ds_ns_of_s(run->pool.engine.api_per_request_s) : 0;
+  s->api_image_token_s = real ? run->pool.engine.api_per_image_token_s : 0;
   s->api_token_ns = real ? ds_ns_of_s(run->pool.engine.api_per_token_s) : 0;
   s->late = real && run->pool.engine.plans_ahead && !s->overlap && s->group <= 1;
   if (s->overlap) {

@@ -263,6 +263,8 @@ static const ds_card_field engine_fields[] = {
     KERNELS("kernel_compute", kernel_compute, "its 8- and 4-bit products' share of arithmetic, over the hardware card's"),
     KERNELS("kernel_fixed", kernel_fixed, "its kernels' fixed times, over the hardware card's"),
     OVERHEAD("api_per_token", api_per_token_s, "detokenising and streaming after an iteration"),
+    {"api_per_image_token", DS_FIELD_QUANTITY, DS_DIM_TIME, offsetof(ds_engine_card, api_per_image_token_s), 0, 1, false,
+     "decoding, scaling and cutting up a picture before the queue, for each of its tokens"},
     {"static_scales", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, static_scales), 0, 0,
      false, "activations are quantised with fixed scales, without a pass of their own"},
     {"fused_nvfp4", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, fused_nvfp4), 0, 0, false,

@@ -109,6 +109,7 @@ typedef struct ds_engine_card {
   double per_iteration_s;
   double per_request_s;  /* per running request and iteration */
   double small_kernel_s; /* fixed time of one elementwise kernel */
+  double api_per_image_token_s; /* outside the iteration: decoding and scaling a picture; 0: nothing */
   double api_per_request_s, api_per_token_s; /* outside the iteration: tokenise, HTTP, stream */
   /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
    * Factors on the share of bandwidth, on the share of arithmetic of 8- and 4-bit products (where libraries differ most),

@@ -466,3 +466,25 @@ Test(images, a_conversation_keeps_its_images) {
   cr_assert_eq(res->replicas[0].images, 20); /* of ten conversations, once each */
   done(&r);
 }
+
+/* Pictures are decoded before they queue: later, by their tokens, and put to the API; a text overtakes one that came first. */
+Test(images, pictures_are_prepared_before_the_queue) {
+  run r;
+  ds_diag d = {0};
+  cr_assert(run_text("{scenario: 1, model: gemma-3-4b, pools: [{hardware: h100-sxm, engine: vllm-2026}], workload: {requests: [{arrival: 1 "
+                     "ms, input_tokens: 300, output_tokens: 2, images: {tokens: 256}}, {arrival: 2 ms, input_tokens: 30, output_tokens: "
+                     "2}, {arrival: 3 ms, input_tokens: 600, output_tokens: 2, images: {count: 2, tokens: 512}}]}}",
+                     false, &r, &d), "%s", d.text);
+  const ds_record *q = r.drive.result->records;
+  int64_t per_token = ds_ns_of_s(r.sc.run.pool.engine.api_per_image_token_s * 256);
+  cr_assert_gt(per_token, 10000000);
+  cr_assert_eq(q[0].blame_ns[DS_CAUSE_API] - q[1].blame_ns[DS_CAUSE_API], per_token);
+  cr_assert_eq(q[2].blame_ns[DS_CAUSE_API] - q[1].blame_ns[DS_CAUSE_API], 2 * per_token);
+  cr_assert_lt(q[1].scheduled_ns, q[0].scheduled_ns);
+  cr_assert_geq(q[2].scheduled_ns - q[2].arrival_ns, 2 * per_token);
+  for (int i = 0; i < 3; i++) {
+    cr_assert_eq(blamed(&q[i]), q[i].finish_ns - q[i].arrival_ns);
+    cr_assert_eq(q[i].blame_ns[DS_CAUSE_RETRY], 0);
+  }
+  done(&r);
+}
