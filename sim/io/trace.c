@@ -422,9 +422,9 @@ static bool chosen(ds_trace *t, const ds_row *r, bool inside, bool *taken, ds_di
 static bool take_images(ds_trace *t, const ds_row *r, ds_request *out, ds_diag *d) {
   const ds_more *m = r->more;
   uint64_t n = r->images, tokens = r->image_tokens, at = r->image_at, input = r->input_tokens;
-  bool last = at == 0 && m != NULL && m->session != NULL && (m->turn > 0 || m->has_after);
+  bool last = !r->image_placed && m != NULL && m->session != NULL && (m->turn > 0 || m->has_after);
   if (t->w.ignore_images) return true;
-  if (at == 0 && !last && m != NULL && m->prefix != NULL && m->prefix_tokens < input) at = m->prefix_tokens;
+  if (!r->image_placed && !last && m != NULL && m->prefix != NULL && m->prefix_tokens < input) at = m->prefix_tokens;
   if (n == 0) n = t->w.image_most > 0 ? (tokens + (uint64_t)t->w.image_most - 1) / (uint64_t)t->w.image_most : 1;
   if (r->image_tokens == 0) { /* how many, and not how large: as the scenario has it, as far as the input goes */
     uint64_t room = input - at;
@@ -432,7 +432,7 @@ static bool take_images(ds_trace *t, const ds_row *r, ds_request *out, ds_diag *
     t->report.smaller_images += tokens > room;
     if (tokens > room) tokens = room;
     if (tokens > 0 && n > tokens) n = tokens;
-  } else if (at + tokens > input && r->image_at == 0 && tokens <= input) {
+  } else if (at + tokens > input && !r->image_placed && tokens <= input) {
     at = input - tokens;
   }
   if (last && tokens <= input) at = input - tokens;

@@ -531,6 +531,7 @@ static bool take_row(jsonl *j, const char *s, json_t *object, ds_row *row, ds_di
                   .images = (uint32_t)count[KEY_IMAGES],
                   .image_tokens = (uint32_t)count[KEY_IMAGE_TOKENS],
                   .image_at = (uint32_t)count[KEY_IMAGE_AT],
+                  .image_placed = present[KEY_IMAGE_AT],
                   .tenant = ds_tenant_number(named[KEY_TENANT]),
                   .time_column = column_of(j, s, KEY_ARRIVAL),
                   .input_column = column_of(j, s, KEY_INPUT),

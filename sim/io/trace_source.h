@@ -56,7 +56,8 @@ typedef struct ds_row {
   const ds_more *more; /* NULL: nothing of it; valid until the next call of rows(), with keep_more as
                           long as the source */
   uint32_t images, image_tokens; /* how many it brings (0: none, or not said), and their tokens among the input's (0: not said) */
-  uint32_t image_at;             /* their first token, where the row says so */
+  uint32_t image_at;             /* their first token, */
+  bool image_placed;             /* where the row says so */
   uint32_t n_spans;
   const ds_span *spans; /* what its tokens are (kv/span.h); the source's, until the next call of rows */
 } ds_row;

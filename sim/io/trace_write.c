@@ -113,7 +113,7 @@ static void jsonl_row(ds_outfile *out, uint64_t index, const ds_request *r, cons
   if (r->priority != 0) ds_out_printf(out, ",\"priority\":%d", (int)r->priority);
   if (r->images > 0) ds_out_printf(out, ",\"images\":%u", r->images);
   if (r->image_tokens > 0) ds_out_printf(out, ",\"image_tokens\":%u", r->image_tokens);
-  if (r->image_tokens > 0 && r->image_at > 0) ds_out_printf(out, ",\"image_at\":%u", r->image_at);
+  if (r->image_tokens > 0) ds_out_printf(out, ",\"image_at\":%u", r->image_at);
   if (m != NULL) {
     if (m->tenant != NULL) json_text(out, "tenant", m->tenant);
     if (m->session != NULL) json_text(out, "session", m->session);

@@ -407,6 +407,7 @@ static void trust(ds_outfile *out, const ds_report *r) {
     put(&l, " (%lld measured runs, %s)", (long long)any->runs, r->bands->date);
   }
   if (run->cost_tier == DS_COST_ROOFLINE) put_grade(&l, run);
+  if (run->cost_tier == DS_COST_ROOFLINE && r->drive->result->with_images) put(&l, "; the time of encoding images is not validated");
   ds_wrapped(out, "trust", l.text);
 }
 
@@ -436,7 +437,9 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   } else {
     put(&l, "; no network");
   }
-  if (res->with_images) put(&l, "; images arrive decoded and scaled, none is asked about twice");
+  double prepare_s = sc->run.cost_tier == DS_COST_ROOFLINE ? sc->run.pool.engine.api_per_image_token_s : 0;
+  if (res->with_images && prepare_s > 0) put(&l, "; pictures are decoded and scaled in %.0f us a token before the queue", prepare_s * 1e6);
+  else if (res->with_images) put(&l, "; pictures arrive decoded and scaled");
   if (res->with_images && w->image_assumed[0] != '\0') put(&l, "; those of a size that the trace does not say have %s pixels", w->image_assumed);
   if (w->no_stream) put(&l, "; clients do not stream: the first content is the last");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
