@@ -69,7 +69,7 @@ typedef struct ds_exchange {
   double low_s, low_per_token_s, normal_s, normal_per_token_s;
 } ds_exchange;
 
-/* The encoder of images on one device. See vision.c. */
+/* The encoder of images on one device. See encode.c. */
 typedef struct ds_encoder {
   double layers, full_layers; /* layers 0: none, and nothing else is set */
   double hidden, pixels;      /* pixels: values of a patch */

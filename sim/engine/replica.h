@@ -9,7 +9,7 @@
 #define DS_ENGINE_REPLICA_H
 
 #include "base/heap.h"
-#include "cost/vision.h"
+#include "cost/encode.h"
 #include "engine/sim.h"
 #include "engine/wheel.h"
 #include "kv/prefix.h"

@@ -6,10 +6,10 @@
  * to the front of the queue; a step that preempted admits nobody. The queue is served first come first served, and its
  * head blocks. With scheduling_policy: priority both go by the priority of requests, ties by arrival: the queue serves the
  * most important one first, and the least important running one is preempted, even if it was served already in this step. Source: vllm-project/vllm v1/core/sched/scheduler.py (schedule, _preempt_request),
- * v1/core/kv_cache_manager.py (allocate_slots), read in commits of 2026. Images: images.h; a request that is preempted in the
+ * v1/core/kv_cache_manager.py (allocate_slots), read in commits of 2026. Images: image_budget.h; a request that is preempted in the
  * step that granted it something does not give back what its images took of the encoder's budget. Options that changed between versions:
  * full_sequence_must_fit (false: before late 2026), watermark_blocks, long_prefill_token_threshold, prefix cache. */
-#include "sched/images.h"
+#include "sched/image_budget.h"
 
 #include "base/num.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "cost/memory.h"
-#include "cost/vision.h"
+#include "cost/encode.h"
 
 static ds_model model_of(const char *name) {
   ds_model m;

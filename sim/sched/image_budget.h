@@ -2,8 +2,8 @@
 /* How far a prompt may be computed in an iteration whose encoder and encoder cache take so many tokens of images more:
  * up to the first image that neither has room for. Source: _try_schedule_encoder_inputs in vllm v1/core/sched/scheduler.py
  * (an image is encoded whole; disable_chunked_mm_input is off, so its tokens may then be computed in chunks). */
-#ifndef DS_SCHED_IMAGES_H
-#define DS_SCHED_IMAGES_H
+#ifndef DS_SCHED_IMAGE_BUDGET_H
+#define DS_SCHED_IMAGE_BUDGET_H
 
 #include "engine/sched.h"
 

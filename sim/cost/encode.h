@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What it takes to encode images: seconds, arithmetic and bytes of one run of the encoder over all images that an
  * iteration needs, from totals over them. */
-#ifndef DS_COST_VISION_H
-#define DS_COST_VISION_H
+#ifndef DS_COST_ENCODE_H
+#define DS_COST_ENCODE_H
 
 #include "cost/price.h"
 

@@ -10,7 +10,7 @@
  * one behind each second product of the projector, whose odd last product and the first of all are on every rank.
  * Flash attention works on whole steps of 32 of a head: 72 and 80 values cost as much as 96. Encoders run kernel by
  * kernel, outside graphs: where the engine's card has the time of a launch, no run is shorter than its launches. */
-#include "cost/vision.h"
+#include "cost/encode.h"
 
 #include "cost/pricer.h"
 
