@@ -7,7 +7,8 @@
  * positions; then the projector over tokens. All images of an iteration go through it at once, as vLLM batches them
  * (_execute_mm_encoder in v1/worker/gpu_model_runner.py), so weights are read once a run. Split over the ranks of the
  * attention group like the language model (mm_encoder_tp_mode: weights, vLLM's default): two all-reduces a layer and
- * one behind each second product of the projector, whose odd last product and the first of all are on every rank.
+ * one behind each second product of the projector, whose odd last product and the first of all are on every rank. Or each
+ * rank has it whole and encodes its share of the images (mm_encoder_tp_mode: data); what they become is gathered.
  * Flash attention works on whole steps of 32 of a head: 72 and 80 values cost as much as 96. Encoders run kernel by
  * kernel, outside graphs: where the engine's card has the time of a launch, no run is shorter than its launches. */
 #include "cost/encode.h"
@@ -33,7 +34,8 @@ void ds_images_add(ds_images_shape *s, const ds_vision *v, double tokens) {
 
 ds_encoder ds_encoder_bind(const ds_run *run, const ds_hw *hw, bool ideal) {
   const ds_vision *v = &run->model.vision;
-  double ranks = (double)run->pool.tensor_parallel, gated = v->mlp_matrices == 3 ? 2 : 1;
+  bool whole = run->pool.encoder_by_image;
+  double ranks = whole ? 1 : (double)run->pool.tensor_parallel, gated = v->mlp_matrices == 3 ? 2 : 1;
   if (v->layers <= 0 || run->pool.language_model_only) return (ds_encoder){0};
   double heads = ds_ceil((double)v->heads / ranks), row = heads * (double)v->head_dim, ffn = (double)v->ffn / ranks;
   ds_encoder e = {.layers = (double)v->layers,
@@ -49,7 +51,9 @@ ds_encoder ds_encoder_bind(const ds_run *run, const ds_hw *hw, bool ideal) {
                   .projectors = v->projectors > 1 ? (double)v->projectors : 1,
                   .ranks = ranks,
                   .body = ds_gemm_bind(hw, (ds_format)v->weights, ideal),
-                  .reduce = ds_allreduce_bind(hw, ideal ? 1 : run->pool.tensor_parallel)};
+                  .shares = whole ? (double)run->pool.tensor_parallel : 1,
+                  .reduce = ds_allreduce_bind(hw, ideal || whole ? 1 : run->pool.tensor_parallel),
+                  .gather = ds_allreduce_bind(hw, ideal || !whole ? 1 : run->pool.tensor_parallel)};
   for (int64_t i = 0; i < v->n_projector; i++) e.projector[i] = (double)v->projector[i];
   const ds_eff_prefill *f = &hw->prefill_16;
   double flops_per_s = hw->peak_flops_per_s[DS_MATH_16] * (ideal ? 1.0 : f->ec);
@@ -93,9 +97,11 @@ static double projector_s(const ds_encoder *e, double tokens) {
 }
 
 static double encoder_s(const ds_encoder *e, const ds_images_shape *x, ds_encoder_ops *ops) {
-  double m = x->patches, h = e->hidden;
-  double full = ds_attn_prefill_time(&e->attention, m, x->pairs, m, x->tiles).s;
-  double near = ds_attn_prefill_time(&e->attention, m, x->window_pairs, m, x->tiles).s;
+  /* Of whole images the rank with the most sets the pace, and all are as large as the mean. */
+  double part = e->shares > 1 ? ds_ceil((double)x->images / e->shares) / (double)x->images : 1;
+  double m = x->patches * part, h = e->hidden;
+  double full = ds_attn_prefill_time(&e->attention, m, x->pairs * part, m, x->tiles * part).s;
+  double near = ds_attn_prefill_time(&e->attention, m, x->window_pairs * part, m, x->tiles * part).s;
   ops->gemm = product_s(e, m, h, e->pixels) +
               e->layers * (product_s(e, m, 3.0 * e->row, h) + product_s(e, m, h, e->row) +
                            product_s(e, m, e->mlp_in, h) + product_s(e, m, h, e->mlp_out));
@@ -104,7 +110,9 @@ static double encoder_s(const ds_encoder *e, const ds_images_shape *x, ds_encode
   ops->elementwise = e->layers * (2.0 * element_s(e, m * h * 6.0) + element_s(e, m * e->row * 8.0) +
                                   element_s(e, m * (e->mlp_in + e->mlp_out) * 2.0));
   ops->reduce = 2.0 * e->layers * ds_allreduce_s(&e->reduce, m * h * 2.0);
-  ops->projector = projector_s(e, x->tokens);
+  ops->projector = projector_s(e, x->tokens * part);
+  /* To all ranks what each has encoded: the second half of an all-reduce in two shots. */
+  ops->reduce += 0.5 * e->projectors * ds_allreduce_s(&e->gather, x->tokens * e->projector[e->n_projector - 1] * 2.0);
   double device = ops->gemm + ops->attention + ops->elementwise + ops->reduce + ops->projector;
   ops->launch = e->launch_s > device ? e->launch_s - device : 0;
   return device + ops->launch;
@@ -129,9 +137,10 @@ void ds_price_images_work(const ds_pricer *p, const ds_images_shape *s, uint64_t
     macs += n * k;
     moved += n + k;
   }
-  *flops += 2.0 * s->patches * (first + e->layers * layer) + 2.0 * s->tokens * macs * e->projectors +
-            4.0 * e->row * (e->full_layers * s->pairs + (e->layers - e->full_layers) * s->window_pairs);
+  double share = 1 / e->shares; /* of the images; every rank reads the weights */
+  *flops += share * (2.0 * s->patches * (first + e->layers * layer) + 2.0 * s->tokens * macs * e->projectors +
+            4.0 * e->row * (e->full_layers * s->pairs + (e->layers - e->full_layers) * s->window_pairs));
   *bytes += (double)runs * (first + e->layers * layer + macs * e->projectors) * e->body.weight_bytes +
-            2.0 * s->patches * (e->pixels + h + e->layers * (4.0 * h + 4.0 * e->row + e->mlp_in + e->mlp_out)) +
-            2.0 * s->tokens * moved * e->projectors;
+            share * 2.0 * s->patches * (e->pixels + h + e->layers * (4.0 * h + 4.0 * e->row + e->mlp_in + e->mlp_out)) +
+            share * 2.0 * s->tokens * moved * e->projectors;
 }

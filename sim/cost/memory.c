@@ -123,7 +123,8 @@ static double weight_bytes(const ds_run *run, const split *k) {
 /* The encoder of images: its weights are split like the language model's (vLLM's default for mm_encoder_tp_mode). */
 static double encoder_weight_bytes(const ds_run *run, const split *k) {
   if (run->pool.language_model_only) return 0;
-  return ds_vision_params(&run->model.vision) * ds_format_weight_bytes((ds_format)run->model.vision.weights) / k->group;
+  return ds_vision_params(&run->model.vision) * ds_format_weight_bytes((ds_format)run->model.vision.weights) /
+         (run->pool.encoder_by_image ? 1 : k->group);
 }
 
 /* Tokens of images that one iteration may encode, and the encoder cache may hold (in vLLM both are that number). */
@@ -145,9 +146,10 @@ static double encoder_cache_bytes(const ds_run *run) {
 static double encoder_activation_bytes(const ds_run *run, double ranks) {
   const ds_vision *v = &run->model.vision;
   if (v->layers <= 0 || run->pool.language_model_only) return 0;
+  if (run->pool.encoder_by_image) ranks = 1;
   double mlp = (double)v->ffn / ranks * (v->mlp_matrices == 3 ? 2 : 1);
   double attention = 3 * (double)(v->heads * v->head_dim) / ranks + (double)v->hidden;
-  double patches = (double)(ds_encoder_budget(run) * ds_vision_patches_per_token(v));
+  double patches = (double)(ds_encoder_budget(run) * ds_vision_patches_per_token(v)); /* all may be one image's */
   return patches * (mlp > attention ? mlp : attention) * 2 * 2;
 }
 

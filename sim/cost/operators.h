@@ -80,6 +80,8 @@ typedef struct ds_encoder {
   ds_attn_prefill attention;
   ds_elementwise element;
   ds_allreduce reduce;
+  double shares;       /* ranks that have it whole and share out the images; 1: they split it */
+  ds_allreduce gather; /* between these */
   double launch_s; /* of all its kernels */
 } ds_encoder;
 

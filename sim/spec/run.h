@@ -47,6 +47,7 @@ typedef struct ds_pool {
   bool two_batch_overlap;    /* halves of a batch take turns: one computes while the other communicates */
   int64_t redundant_experts; /* copies of busy experts, which even out the load */
   double power_cap_w;        /* per device; 0: none */
+  bool encoder_by_image;     /* every rank has the whole encoder of images, and encodes its share of them; else they split it */
   bool language_model_only;  /* the encoder of images is not loaded, and no request may have any */
   /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
   int64_t max_num_seqs, max_num_batched_tokens;

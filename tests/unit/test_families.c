@@ -300,6 +300,36 @@ Test(families, published_figures) {
   }
 }
 
+/* Multimodal files without a card of their own: language model and encoder are the checkpoint's parameters, to the last one. */
+Test(families, multimodal_files_have_their_published_parameters) {
+  static const struct {
+    const char *text;
+    double params, vision;
+  } cases[] = {
+      {"{'architectures': ['Qwen2VLForConditionalGeneration'], 'hidden_size': 3584, 'intermediate_size': 18944, 'max_position_embeddings': "
+       "32768, 'model_type': 'qwen2_vl', 'num_attention_heads': 28, 'num_hidden_layers': 28, 'num_key_value_heads': 4, 'tie_word_embeddings':"
+       " false, 'use_sliding_window': false, 'vision_config': {'depth': 32, 'embed_dim': 1280, 'mlp_ratio': 4, 'num_heads': 16, "
+       "'hidden_size': 3584, 'patch_size': 14, 'spatial_merge_size': 2, 'temporal_patch_size': 2}, 'vocab_size': 152064}",
+       8291375616, 675759104},
+      {"{'architectures': ['Glm4vMoeForConditionalGeneration'], 'model_type': 'glm4v_moe', 'text_config': {'attention_bias': true, "
+       "'first_k_dense_replace': 1, 'head_dim': 128, 'hidden_size': 4096, 'intermediate_size': 10944, 'max_position_embeddings': 65536, "
+       "'moe_intermediate_size': 1408, 'n_routed_experts': 128, 'n_shared_experts': 1, 'num_attention_heads': 96, 'num_experts_per_tok': 8, "
+       "'num_hidden_layers': 46, 'num_key_value_heads': 8, 'use_qk_norm': false, 'vocab_size': 151552}, 'vision_config': {'depth': 24, "
+       "'hidden_size': 1536, 'image_size': 336, 'intermediate_size': 10944, 'num_heads': 12, 'out_hidden_size': 4096, 'patch_size': 14, "
+       "'spatial_merge_size': 2, 'temporal_patch_size': 2}}",
+       107710933120, 858681856}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
+    ds_doc doc;
+    ds_diag d = {0};
+    ds_model m;
+    cr_assert(ds_doc_parse(cases[i].text, strlen(cases[i].text), "m/config.json", &doc, &d), "%s", d.text);
+    cr_assert(ds_config_json_model(&doc, &m, &d), "%s", d.text);
+    cr_assert_float_eq(ds_vision_params(&m.vision), cases[i].vision, 0.5, "%zu: %.0f", i, ds_vision_params(&m.vision));
+    cr_assert_leq(fabs(ds_model_params(&m) / cases[i].params - 1), 0.0001, "%zu: %.0f", i, ds_model_params(&m));
+    ds_doc_free(&doc);
+  }
+}
+
 /* Any number of a config.json may be 0, and some of them are divided by: it is read all the same,
  * or refused with the place and a reason. */
 Test(families, a_zero_anywhere_is_read_or_refused) {

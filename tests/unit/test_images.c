@@ -488,3 +488,49 @@ Test(images, pictures_are_prepared_before_the_queue) {
   }
   done(&r);
 }
+
+/* Ranks that go in lockstep, plans made ahead, drafts, clients that give up: the blame still sums, and every image that was
+ * answered was encoded. */
+Test(images, with_whatever_else_an_engine_does) {
+  static const struct {
+    const char *model, *pool, *more;
+  } cases[] = {{"llama-4-scout", "tensor_parallel: 2, data_parallel: 4, expert_parallel: 8", ""},
+               {"qwen2.5-vl-7b", "scheduler_options: {async_scheduling: true}", ""},
+               {"qwen2.5-vl-7b", "tensor_parallel: 2, encoder_parallel: data", ""},
+               {"qwen2.5-vl-7b", "pipeline_parallel: 2", ""},
+               {"qwen3-vl-8b", "speculative: {method: ngram, tokens: 3, acceptance: 0.6}", ""},
+               {"gemma-3-4b", "scheduler: sglang", ", client: {timeout: 1500 ms, retries: 1}"},
+               {"gemma-3-4b", "scheduler_options: {scheduling_policy: priority}", ", client: {timeout: 1500 ms}"}};
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    char text[1500];
+    snprintf(text, sizeof text,
+             "{scenario: 1, model: %s, pools: [{hardware: h100-sxm, engine: vllm-2025, %s}], workload: {generate: {requests: 150, arrivals: "
+             "{process: poisson, rate: 20 /s}, input_tokens: {law: fixed, value: 50}, output_tokens: {law: fixed, value: 30}, images: "
+             "{share: 0.7, count: {law: uniform, min: 1, max: 4}, tokens: {law: uniform, min: 100, max: 700}}}%s}, seed: 9}",
+             cases[k].model, cases[k].pool, cases[k].more);
+    run r;
+    ds_diag d = {0};
+    cr_assert(run_text(text, false, &r, &d), "%zu: %s", k, d.text);
+    const ds_result *res = r.drive.result;
+    uint64_t brought = 0, encoded = 0, ns = 0;
+    int64_t own = 0;
+    for (size_t i = 0; i < res->n; i++) {
+      const ds_record *q = &res->records[i];
+      if (q->timed_out) continue;
+      brought += q->images;
+      own += q->blame_ns[DS_CAUSE_ENCODER];
+      cr_assert_eq(blamed(q), q->finish_ns - q->arrival_ns, "%zu, request %zu", k, i);
+      for (int c = 0; c < DS_CAUSE_N; c++) cr_assert_geq(q->blame_ns[c], 0, "%zu: %s", k, ds_cause_name((ds_cause)c));
+      if (q->images == 0) cr_assert_eq(q->blame_ns[DS_CAUSE_ENCODER], 0);
+    }
+    for (size_t i = 0; i < res->n_replicas; i++) {
+      encoded += res->replicas[i].images;
+      ns += (uint64_t)res->replicas[i].encoder_ns;
+    }
+    cr_assert_gt(brought, 20, "%zu: %d", k, (int)brought);
+    cr_assert_eq(res->images, brought);
+    cr_assert_geq(encoded, brought, "%zu", k);
+    cr_assert_leq((uint64_t)own, ns + brought, "%zu", k);
+    done(&r);
+  }
+}

@@ -277,3 +277,40 @@ Test(vision, llama_3_2_vision_is_refused_by_name) {
   cr_assert(strstr(d.text, "cross-attention") != NULL, "%s", d.text);
   ds_doc_free(&doc);
 }
+
+/* Four ranks with the whole encoder each: four images take one device's time for one, and the gathering of them all. */
+Test(vision, images_shared_out_among_ranks) {
+  ds_run one = run_of("qwen2.5-vl-72b", "h100-sxm", "generic", DS_FMT_FP8, DS_FMT_BF16, 1), four = one;
+  one.pool.hw.memory_bytes *= 8;
+  four.pool.tensor_parallel = 4;
+  four.pool.encoder_by_image = true;
+  ds_images_shape x = {0}, all = {0}, five = {0};
+  ds_images_add(&x, &one.model.vision, 1024);
+  for (int i = 0; i < 4; i++) ds_images_add(&all, &one.model.vision, 1024);
+  for (int i = 0; i < 5; i++) ds_images_add(&five, &one.model.vision, 1024);
+  ds_pricer *p = pricer_of(&one, 8192, 256), *q = pricer_of(&four, 8192, 256);
+  ds_encoder_ops ops;
+  double alone = ds_price_images_s(p, &x, NULL), shared = ds_price_images_s(q, &all, &ops), more;
+  cr_assert_gt(ops.reduce, 0);
+  cr_assert_float_eq(shared - ops.reduce, alone, 1e-12);
+  const ds_hw *hw = &four.pool.hw;
+  double bytes = 4 * 1024 * 8192.0 * 2, all_reduce = ops.reduce * 2;
+  double two_shot = hw->allreduce.a2_s + 3 * hw->allreduce.b_s + 2 * 3.0 / 4 * bytes / (hw->scale_up_bytes_per_s * hw->allreduce.e2);
+  cr_assert_leq(all_reduce, two_shot * 1.000001); /* or in the switch, where the card has that */
+  more = ds_price_images_s(q, &five, &ops);       /* one rank has two */
+  cr_assert_gt(more - ops.reduce, 1.5 * alone);
+  double flops_one = 0, flops_four = 0, bytes_one = 0, bytes_four = 0;
+  ds_price_images_work(p, &x, 1, &flops_one, &bytes_one);
+  ds_price_images_work(q, &all, 1, &flops_four, &bytes_four);
+  cr_assert_float_eq(flops_four / flops_one, 1, 1e-12);
+  cr_assert_float_eq(bytes_four / bytes_one, 1, 1e-12);
+  ds_pricer_free(p);
+  ds_pricer_free(q);
+  ds_run split = four;
+  split.pool.encoder_by_image = false;
+  ds_memory whole, parts;
+  ds_error err = {0};
+  cr_assert_eq(ds_memory_footprint(&four, &whole, &err), DS_OK, "%s", err.text);
+  cr_assert_eq(ds_memory_footprint(&split, &parts, &err), DS_OK, "%s", err.text);
+  cr_assert_float_eq(whole.weight_bytes - parts.weight_bytes, 704573696.0 * 2 * 3 / 4, 1);
+}
