@@ -534,3 +534,23 @@ Test(images, with_whatever_else_an_engine_does) {
     done(&r);
   }
 }
+
+/* Of several workloads one has images: they reach the engine, and no other request gets any. */
+Test(images, one_of_several_workloads_has_them) {
+  run r;
+  ds_diag d = {0};
+  cr_assert(run_text("{scenario: 1, model: gemma-3-4b, pools: [{hardware: h100-sxm}], workloads: [{class: text, generate: {requests: 60, "
+                     "arrivals: {process: poisson, rate: 4 /s}, input_tokens: {law: fixed, value: 70}, output_tokens: {law: fixed, value: "
+                     "5}}}, {class: pictures, generate: {requests: 40, arrivals: {process: poisson, rate: 3 /s}, input_tokens: {law: fixed, "
+                     "value: 30}, output_tokens: {law: fixed, value: 5}, prefix: {tokens: 20}, images: {count: 2, resolution: 10x10}}}], "
+                     "seed: 4}", false, &r, &d), "%s", d.text);
+  size_t with = 0;
+  for (size_t i = 0; i < r.drive.result->n; i++) {
+    const ds_record *q = &r.drive.result->records[i];
+    cr_assert(q->images == 0 ? q->input_tokens == 70 && q->image_tokens == 0 : q->input_tokens == 562 && q->image_tokens == 512);
+    with += q->images == 2;
+  }
+  cr_assert_eq(with, 40);
+  cr_assert_eq(r.drive.result->replicas[0].images, 80);
+  done(&r);
+}
