@@ -27,6 +27,7 @@ typedef enum ds_purpose {
   DS_PURPOSE_THINK = 19,
   DS_PURPOSE_PREFIX = 20, /* which shared prefix a request has */
   DS_PURPOSE_BACKOFF = 21, /* of clients that ask again */
+  DS_PURPOSE_IMAGES = 22,  /* how many a request brings, and how large */
   DS_PURPOSE_TEST = 0xffff
 } ds_purpose;
 

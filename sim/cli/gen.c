@@ -91,6 +91,8 @@ static void put_row(ds_outfile *out, const ds_generated *q, uint64_t id, const c
   ds_out_printf(
       out, "{\"id\":\"%llu\",\"arrival_ns\":%lld,\"input_tokens\":%u,\"output_tokens\":%u",
       (unsigned long long)id, (long long)q->arrival_ns, q->input_tokens, q->output_tokens);
+  if (q->images > 0)
+    ds_out_printf(out, ",\"images\":%u,\"image_tokens\":%u,\"image_at\":%u", q->images, q->image_tokens, q->image_at);
   if (q->session > 0)
     ds_out_printf(out, ",\"session\":\"s%llu\",\"turn\":%u", (unsigned long long)q->session,
                   q->turn);

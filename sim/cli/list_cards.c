@@ -170,6 +170,17 @@ void ds_list_prices(ds_outfile *out, const ds_cards *c) {
 
 /* --- one card ------------------------------------------------------------------------------ */
 
+/* A value as its card has it; of a list, the words one after the other. */
+static const char *words_of(const ds_node *n, char *room, size_t cap) {
+  size_t used = 0;
+  if (n->kind == DS_NODE_SCALAR) return n->text;
+  room[0] = '\0';
+  for (const ds_node *c = n->first; c && used < cap; c = c->next)
+    used += (size_t)snprintf(room + used, cap - used, "%s%s", used > 0 ? " " : "",
+                             c->kind == DS_NODE_SCALAR ? c->text : "");
+  return room;
+}
+
 static const char *text_of(const ds_node *map, const char *key) {
   const ds_node *n = ds_node_get(map, key);
   return n && n->kind == DS_NODE_SCALAR ? n->text : "";
@@ -198,8 +209,8 @@ void ds_list_one_card(ds_outfile *out, const ds_cards *c) {
   for (size_t i = 0; i < s->n_fields; ++i) {
     const ds_node *group, *n = ds_card_value(root, &s->fields[i], &group);
     if (!n) continue;
-    ds_out_printf(out, "%-30s %-14s %-9s %-7s %s\n", s->fields[i].path, n->text,
-                  text_of(group, "grade"), text_of(group, "date"), text_of(group, "source"));
+    ds_out_printf(out, "%-30s %-14s %-9s %-7s %s\n", s->fields[i].path,
+                  words_of(n, names, sizeof names), text_of(group, "grade"), text_of(group, "date"), text_of(group, "source"));
   }
   if (!sources || sources->kind != DS_NODE_MAP) return;
   ds_out_text(out, "\nsources\n");
@@ -221,7 +232,16 @@ static json_t *value_json(const ds_card_field *f, const ds_node *n, const ds_nod
   double x;
   int64_t k;
   ds_unit_error e;
-  set_text(o, "text", n->text);
+  char words[128];
+  set_text(o, "text", words_of(n, words, sizeof words));
+  if (f->type == DS_FIELD_WIDTHS) {
+    json_t *list = json_array();
+    for (const ds_node *c = n->first; c; c = c->next)
+      if (c->kind == DS_NODE_SCALAR && ds_integer_parse(c->text, &k, &e))
+        json_array_append_new(list, json_integer(k));
+    json_object_set_new(o, "value", list);
+    k = 0;
+  }
   if (f->type == DS_FIELD_QUANTITY && ds_quantity_parse(n->text, f->dim, &x, &e)) {
     json_object_set_new(o, "value", json_real(x));
     set_text(o, "unit", ds_dim_unit(f->dim));
@@ -286,6 +306,8 @@ static const char *type_of(const ds_card_field *f) {
     return "bool";
   case DS_FIELD_FORMAT:
     return "format";
+  case DS_FIELD_WIDTHS:
+    return "counts";
   }
   return "";
 }

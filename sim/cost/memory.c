@@ -57,7 +57,8 @@ static void measure_flow(const ds_run *run, double devices, ds_memory *out) {
   const ds_model *m = &run->model;
   double expert = (double)ds_model_moe_layers(m) * (double)m->experts * 3 * (double)m->hidden *
                   (double)m->expert_ffn;
-  out->weight_bytes = ((ds_model_params(m) - expert) * ds_format_weight_bytes(run->weights) +
+  double encoders = run->pool.language_model_only ? ds_vision_params(&m->vision) : 0;
+  out->weight_bytes = ((ds_model_params(m) - expert - encoders) * ds_format_weight_bytes(run->weights) +
                        expert * ds_format_weight_bytes(run->expert_weights)) / devices;
   out->kv_bytes = out->budget_bytes - out->weight_bytes;
   out->kv_bytes_per_token =
@@ -137,6 +138,39 @@ static double gathered_bytes(const ds_run *run, double tokens) {
   return tokens * (double)run->pool.data_parallel * ((double)m->top_k * pair + 4 * h);
 }
 
+/* The encoder of images: its weights are split like the language model's (vLLM's default for mm_encoder_tp_mode). */
+static double encoder_weight_bytes(const ds_run *run, const split *k) {
+  if (run->pool.language_model_only) return 0;
+  return ds_vision_params(&run->model.vision) * ds_format_weight_bytes((ds_format)run->model.vision.weights) /
+         (run->pool.encoder_by_image ? 1 : k->group);
+}
+
+/* Tokens of images that one iteration may encode, and the encoder cache may hold (in vLLM both are that number). */
+int64_t ds_encoder_budget(const ds_run *run) {
+  const ds_vision *v = &run->model.vision;
+  if (v->layers <= 0 || run->pool.language_model_only) return run->pool.max_num_batched_tokens;
+  int64_t most = ds_vision_most_tokens(v), batch = run->pool.max_num_batched_tokens;
+  return most > batch ? most : batch;
+}
+
+/* Embeddings of as many tokens as the encoder cache holds, in 16 bit, on every rank; and the widest values of one of
+ * the encoder's layers at as many patches (double-buffered, as the language model's). */
+static double encoder_cache_bytes(const ds_run *run) {
+  const ds_vision *v = &run->model.vision;
+  if (v->layers <= 0 || run->pool.language_model_only) return 0;
+  return (double)ds_encoder_budget(run) * (double)run->model.hidden * 2 * (double)(v->projectors > 1 ? v->projectors : 1);
+}
+
+static double encoder_activation_bytes(const ds_run *run, double ranks) {
+  const ds_vision *v = &run->model.vision;
+  if (v->layers <= 0 || run->pool.language_model_only) return 0;
+  if (run->pool.encoder_by_image) ranks = 1;
+  double mlp = (double)v->ffn / ranks * (v->mlp_matrices == 3 ? 2 : 1);
+  double attention = 3 * (double)(v->heads * v->head_dim) / ranks + (double)v->hidden;
+  double patches = (double)(ds_encoder_budget(run) * ds_vision_patches_per_token(v)); /* all may be one image's */
+  return patches * (mlp > attention ? mlp : attention) * 2 * 2;
+}
+
 static double layer_bytes(const ds_run *run, double ranks, double tokens, double seqs) {
   const ds_model *m = &run->model;
   double widest = (double)m->ffn;
@@ -205,7 +239,12 @@ static void measure(const ds_run *run, int64_t ranks, ds_memory *out) {
     out->weight_bytes += weight_bytes(&drafter, &d);
     draft_kv = (double)ds_model_attention_layers(&drafter.model) * kv_bytes_of_layer(&drafter, k.group);
   }
+  /* The two do not run at once; what the encoder yields is held meanwhile. */
+  double encoder = encoder_activation_bytes(run, k.group);
+  out->weight_bytes += encoder_weight_bytes(run, &k);
   out->activation_bytes = activation_bytes(run, k.group);
+  if (encoder > out->activation_bytes) out->activation_bytes = encoder;
+  out->activation_bytes += encoder_cache_bytes(run);
   const ds_engine_card *e = &p->engine;
   double alone = e->runtime_bytes > 0 ? e->runtime_bytes : RUNTIME_BYTES;
   double together = e->runtime_parallel_bytes > 0 ? e->runtime_parallel_bytes : RUNTIME_PARALLEL_BYTES;

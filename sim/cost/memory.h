@@ -13,6 +13,10 @@ typedef struct ds_memory {
   int64_t kv_blocks;         /* usable blocks per replica, 0 when nothing is left */
 } ds_memory;
 
+/* Tokens of images that one iteration may encode, and as many as the encoder cache holds: max_num_batched_tokens, or the
+ * largest image where that is more (compute_mm_encoder_budget in vllm v1/core/encoder_cache_manager.py). */
+int64_t ds_encoder_budget(const ds_run *run);
+
 /* Footprint of run->pool. Errors: DS_E_INPUT when the weights do not fit (the text says by how much, and which
  * tensor_parallel would). With kv_blocks given in the pool, kv_blocks is that and the rest is still computed. */
 ds_status ds_memory_footprint(const ds_run *run, ds_memory *out, ds_error *err);

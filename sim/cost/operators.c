@@ -195,6 +195,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   out->reduce_all = ds_allreduce_bind(hw, ideal ? 1 : ranks);
   out->reduce_mlp = m->experts > 0 ? out->reduce : out->reduce_all;
   out->overlap = run->pool.two_batch_overlap && !ideal;
+  out->encoder = ds_encoder_bind(run, hw, ideal);
   if (ideal) {
     out->element.per_byte_s = 1.0 / hw->memory_bytes_per_s;
     return;

@@ -70,6 +70,22 @@ typedef struct ds_exchange {
   double low_s, low_per_token_s, normal_s, normal_per_token_s;
 } ds_exchange;
 
+/* The encoder of images on one device. See encode.c. */
+typedef struct ds_encoder {
+  double layers, full_layers; /* layers 0: none, and nothing else is set */
+  double hidden, pixels;      /* pixels: values of a patch */
+  double heads, row, head_dim, mlp_in, mlp_out;
+  double projector[DS_PROJECTOR_MAX], projectors, ranks;
+  int64_t n_projector;
+  ds_gemm body;
+  ds_attn_prefill attention;
+  ds_elementwise element;
+  ds_allreduce reduce;
+  double shares;       /* ranks that have it whole and share out the images; 1: they split it */
+  ds_allreduce gather; /* between these */
+  double launch_s; /* of all its kernels */
+} ds_encoder;
+
 /* A model on a device, as its kernels see it: widths, operators, and a count of layers of each
  * kind. */
 typedef struct ds_operators {
@@ -110,6 +126,7 @@ typedef struct ds_operators {
   double flow_devices;           /* that share out all layers, each in its own memory; 0: none do */
   double stages, longest, last; /* of a pipeline, and layers of the longest and the last */
   double hop_s, hop_per_token_s; /* from stage to stage */
+  ds_encoder encoder;
   bool overlap;                  /* two halves of a batch take turns */
 } ds_operators;
 
@@ -150,6 +167,9 @@ double ds_moe_touched(const ds_moe *m, double tokens);
 ds_kernel_time ds_moe_time(const ds_moe *m, double tokens);
 ds_exchange ds_exchange_bind(const ds_run *run, bool ideal);
 double ds_exchange_s(const ds_exchange *x, double tokens);
+
+/* hw as the engine's own kernels reach it. */
+ds_encoder ds_encoder_bind(const ds_run *run, const ds_hw *hw, bool ideal);
 
 /* Everything that depends on the token count alone: matrix products, elementwise kernels and
  * all-reduces of all layers. Adds to ops (may be NULL) and to part. */

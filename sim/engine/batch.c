@@ -105,6 +105,7 @@ ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_req_view *v = &s->view[slot];
   DS_TRY(leave_running(s, r, slot));
   DS_TRY(ds_cache_give_back(s, r, slot, true));
+  if (DS_UNLIKELY(v->images > 0)) ds_encoder_forget(s, r, slot);
   r->totals.recomputed_tokens += v->computed;
   v->computed = v->blocks = 0;
   v->reserved = 0;

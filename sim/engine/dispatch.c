@@ -151,6 +151,17 @@ ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
   return DS_OK;
 }
 
+/* In order of time, behind what comes at the same time. */
+ds_status ds_inbox_insert(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
+  DS_TRY(ds_inbox_push(s, r, e));
+  size_t i = r->n_inbox - 1, mask = r->cap_inbox - 1;
+  for (; i > 0 && r->inbox[(r->inbox_head + i - 1) & mask].time_ns > e.time_ns; i--) {
+    r->inbox[(r->inbox_head + i) & mask] = r->inbox[(r->inbox_head + i - 1) & mask];
+  }
+  r->inbox[(r->inbox_head + i) & mask] = e;
+  return DS_OK;
+}
+
 static ds_status count_arrival(ds_sim *s, int64_t t_ns) {
   if (t_ns >= s->arrival_second_end_ns || s->arrival_second == NULL) {
     int64_t second = (t_ns - s->start_ns) / DS_NS_PER_S;
@@ -166,7 +177,7 @@ static ds_status count_arrival(ds_sim *s, int64_t t_ns) {
 static int64_t queued_at(const ds_sim *s, ds_replica *r, const ds_request *a) {
   if (!(s->tokenise_s > 0)) return a->arrival_ns + s->api_request_ns;
   int64_t from = r->tokenised_ns > a->arrival_ns ? r->tokenised_ns : a->arrival_ns;
-  r->tokenised_ns = from + ds_ns_of_s(s->tokenise_s * (double)a->input_tokens);
+  r->tokenised_ns = from + ds_ns_of_s(s->tokenise_s * (double)(a->input_tokens - a->image_tokens));
   return r->tokenised_ns + s->api_request_ns;
 }
 
@@ -174,9 +185,12 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   ds_replica *r = &s->replica[replica];
   uint32_t slot;
   DS_TRY(new_slot(s, &slot));
+  uint32_t images;
+  DS_TRY(ds_encoder_take(s, a, &images));
   s->view[slot] = (ds_req_view){
       .arrival_ns = queued_at(s, r, a), .index = index, .prompt_tokens = a->input_tokens,
       .max_tokens = a->max_tokens > a->output_tokens ? a->max_tokens : a->output_tokens, .priority = a->priority, .tenant = a->tenant,
+      .images = images,
       .true_output = s->oracle ? a->output_tokens : 0, .phase = DS_PHASE_WAITING};
   ds_slot *q = &s->slot[slot]; /* what its turn in the queue reads; the rest at its first admission */
   q->arrival_ns = a->arrival_ns;
@@ -203,7 +217,14 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;
-  DS_TRY(ds_inbox_push(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  if (DS_LIKELY(!(s->api_image_token_s > 0) || !s->result.with_images)) {
+    DS_TRY(ds_inbox_push(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  } else { /* a text may overtake a picture */
+    int64_t pictures_ns = ds_encoder_api_ns(s, slot);
+    s->view[slot].arrival_ns += pictures_ns;
+    q->api_ns += pictures_ns;
+    DS_TRY(ds_inbox_insert(s, r, (ds_inbox_entry){s->view[slot].arrival_ns, slot}));
+  }
   r->outstanding++;
   if (s->route->needs_outstanding && !s->opt.closed_loop) {
     replay(s, replica);

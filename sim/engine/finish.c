@@ -8,7 +8,7 @@ const char *ds_cause_name(ds_cause c) {
   static const char *const name[DS_CAUSE_N] = {
       "client", "api", "admission", "retry", "cold_start", "queue", "kv_wait", "kv_load",
       "prefill_own", "prefill_others", "decode_memory", "decode_compute", "communication", "host",
-      "preempted", "transfer"};
+      "preempted", "transfer", "encoder"};
   return (unsigned)c < DS_CAUSE_N ? name[c] : "unknown";
 }
 
@@ -96,6 +96,8 @@ static ds_status store_record(ds_sim *s, const ds_replica *r, uint32_t slot, int
   rec->replica = q->replica;
   rec->itl_first = s->n_gaps;
   rec->n_chunks = 0;
+  rec->images = v->images > 0 ? s->image[v->images - 1].count : 0;
+  rec->image_tokens = v->images > 0 ? s->image[v->images - 1].tokens : 0;
   rec->timed_out = 0;
   rec->retries = s->opt.closed_loop ? s->held[v->index].retries : 0;
   memcpy(rec->blame_ns, q->blame_ns, sizeof rec->blame_ns);
@@ -124,6 +126,7 @@ static void judge(ds_sim *s, const ds_slot *q, int64_t ttft_ns, int64_t e2e_ns) 
 void ds_slot_free(ds_sim *s, ds_replica *r, uint32_t slot) {
   ds_slot *q = &s->slot[slot];
   r->outstanding--;
+  if (DS_UNLIKELY(s->view[slot].images > 0)) ds_encoder_free(s, r, slot);
   if (q->piece != NULL) {
     ds_alloc_free(&s->alloc, q->piece, q->cap_piece, sizeof *q->piece);
     q->piece = NULL;
@@ -147,7 +150,12 @@ ds_status ds_request_finish(ds_sim *s, ds_replica *r, uint32_t slot, int64_t end
   if (DS_UNLIKELY(s->run.patience.timeout_ns > 0) && ds_finishes_late(s, q, finish_ns)) return ds_finish_late(s, r, slot);
   int64_t ttft_ns = q->first_token_ns - q->arrival_ns, e2e_ns = finish_ns - q->arrival_ns;
   q->blame_ns[DS_CAUSE_API] = q->api_ns + s->api_token_ns;
-  for (int i = 0; i < DS_CAUSE_N; i += 4) { /* spelled out: no loop is left */
+  if (DS_UNLIKELY(v->images > 0)) {
+    s->blame_ns[DS_CAUSE_ENCODER] += q->blame_ns[DS_CAUSE_ENCODER];
+    out->images += s->image[v->images - 1].count;
+    out->image_tokens += s->image[v->images - 1].tokens;
+  }
+  for (int i = 0; i < DS_CAUSE_OF_TEXT; i += 4) { /* spelled out: no loop is left */
     s->blame_ns[i] += q->blame_ns[i];
     s->blame_ns[i + 1] += q->blame_ns[i + 1];
     s->blame_ns[i + 2] += q->blame_ns[i + 2];

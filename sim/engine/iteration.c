@@ -40,8 +40,9 @@ static void first_schedule(ds_replica *r, ds_req_view *v, ds_slot *q) {
   q->first_token_ns = q->last_token_ns = q->max_gap_ns = 0;
   q->preempted_ns = -1;
   q->preemptions = q->cached_tokens = q->verify_steps = 0;
-  for (int c = 0; c < DS_CAUSE_N / 2; c++) q->blame_ns[c] = 0; /* in two parts, which become single stores */
-  for (int c = DS_CAUSE_N / 2; c < DS_CAUSE_N; c++) q->blame_ns[c] = 0;
+  for (int c = 0; c < DS_CAUSE_OF_TEXT / 2; c++) q->blame_ns[c] = 0; /* in two parts, which become single stores */
+  for (int c = DS_CAUSE_OF_TEXT / 2; c < DS_CAUSE_OF_TEXT; c++) q->blame_ns[c] = 0;
+  q->blame_ns[DS_CAUSE_ENCODER] = 0;
   q->blame_ns[DS_CAUSE_RETRY] = v->arrival_ns - q->api_ns - q->arrival_ns; /* since the first attempt */
   q->blame_ns[DS_CAUSE_KV_WAIT] = for_kv;
   q->blame_ns[DS_CAUSE_KV_LOAD] = q->aside_load_ns;
@@ -127,6 +128,7 @@ static ds_status grant(ds_sim *s, ds_replica *r, const ds_grant *g, uint32_t at,
     }
     return DS_OK;
   }
+  if (DS_UNLIKELY(v->images > 0)) ds_encoder_grant(s, r, g->slot, g->tokens);
   if (q->identity > q->shared) DS_TRY(ds_cache_computed(s, r, g->slot, (uint64_t)v->computed + g->tokens));
   double n = (double)g->tokens, c = (double)v->computed;
   shape->prefill_tokens += g->tokens;
@@ -289,7 +291,9 @@ static ds_status begin_granted(ds_sim *s, ds_replica *r, const ds_plan *plan) {
   if (shape.draft_tokens > 0) ds_spec_price(s, r, &shape);
   else if (shape.decode_seqs > 0) price_rows(s, r, shape.decode_seqs, shape.decode_ctx, shape.decode_near);
   c->dt_ns = c->alone_ns;
+  c->encode_ns = 0;
   if (c->prefill_tokens > 0) price_mixed(s, r, &shape);
+  if (DS_UNLIKELY(r->encoding.images > 0)) ds_encoder_price(s, r);
   return start(s, r, plan);
 }
 
@@ -322,7 +326,7 @@ static void charge_ledger(ds_replica *r) {
   int64_t dt_ns = c->dt_ns - c->swap_ns;
   r->ledger[DS_LEDGER_TRANSFER] += c->swap_ns;
   if (c->rows == 0) {
-    r->totals.prefill_ns += dt_ns;
+    r->totals.prefill_ns += dt_ns - c->encode_ns;
     return;
   }
   int64_t left = c->alone_ns;
@@ -337,11 +341,11 @@ static void charge_ledger(ds_replica *r) {
   }
   r->ledger[c->attention_part] += left;
   r->ledger[DS_LEDGER_OTHERS] += dt_ns - c->alone_ns;
-  r->totals.prefill_ns += dt_ns - c->alone_ns;
+  r->totals.prefill_ns += dt_ns - c->alone_ns - c->encode_ns;
 }
 
 /* The same for a request whose prompt (or recompute) is in progress; granted 0: it got nothing this time. */
-static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
+static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted, int64_t own_encoded) {
   const ds_current *c = &r->cur;
   if (q->preempted_ns >= 0) return; /* all of it is settled when it emits again */
   int64_t dt_ns = c->dt_ns - c->swap_ns;
@@ -351,10 +355,12 @@ static void charge_prefill(const ds_replica *r, ds_slot *q, int64_t granted) {
     return;
   }
   int64_t wait = c->rows == 0 ? c->wait_ns : 0; /* else it is among alone_ns */
-  int64_t others = share(dt_ns - wait - c->alone_ns, c->prefill_tokens - granted, c->prefill_tokens);
-  q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others;
+  int64_t encode = c->encode_ns, own = encode > 0 ? share(encode, own_encoded, c->encode_tokens) : 0;
+  int64_t others = share(dt_ns - wait - c->alone_ns - encode, c->prefill_tokens - granted, c->prefill_tokens);
+  q->blame_ns[DS_CAUSE_PREFILL_OTHERS] += others + (encode - own);
   q->blame_ns[DS_CAUSE_COMMUNICATION] += wait;
-  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - wait - others;
+  q->blame_ns[DS_CAUSE_ENCODER] += own;
+  q->blame_ns[DS_CAUSE_PREFILL_OWN] += dt_ns - wait - others - encode;
 }
 
 /* A row that resumed with its last missing token: it decoded, only not as part of the contiguous set. */
@@ -433,14 +439,15 @@ static ds_status end_grants(ds_sim *s, ds_replica *r, const int64_t *ledger_befo
   uint64_t iteration = r->v.iteration - 1; /* the one that has just ended */
   for (uint32_t i = 0; i < r->v.n_prefilling; i++) {
     ds_slot *q = &s->slot[r->prefilling[i]];
-    if (q->last_grant != (uint32_t)iteration) charge_prefill(r, q, 0);
+    if (q->last_grant != (uint32_t)iteration) charge_prefill(r, q, 0, 0);
   }
   for (uint32_t i = 0; i < r->cur.n_grants; i++) {
     uint32_t slot = r->plan.grants[i].slot;
     ds_req_view *v = &s->view[slot];
     if (r->grant_decodes[i]) charge_resumed(r, &s->slot[slot], ledger_before);
-    else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens);
+    else charge_prefill(r, &s->slot[slot], r->plan.grants[i].tokens, v->images > 0 ? s->image[v->images - 1].now_tokens : 0);
     v->computed += r->plan.grants[i].tokens;
+    if (DS_UNLIKELY(v->images > 0)) ds_encoder_computed(s, r, slot);
     ds_wide_add_wide(&r->totals.token_ns, ds_wide_mul((uint64_t)r->cur.dt_ns, v->computed));
     if (v->computed == v->prompt_tokens + v->emitted) {
       DS_TRY(emit_after_prefill(s, r, slot, r->plan.grants[i].drafts));

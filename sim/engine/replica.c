@@ -6,16 +6,10 @@ static int64_t next_inbox_ns(const ds_replica *r) {
   return r->n_inbox > 0 ? r->inbox[r->inbox_head].time_ns : DS_TIME_NEVER;
 }
 
-/* Into the inbox again, in order of time, behind what comes at the same time. */
+/* Into the inbox again. */
 static ds_status put_back(ds_sim *s, ds_replica *r, ds_inbox_entry e) {
   s->slot[e.slot].in_inbox = true;
-  DS_TRY(ds_inbox_push(s, r, e));
-  size_t i = r->n_inbox - 1, mask = r->cap_inbox - 1;
-  for (; i > 0 && r->inbox[(r->inbox_head + i - 1) & mask].time_ns > e.time_ns; i--) {
-    r->inbox[(r->inbox_head + i) & mask] = r->inbox[(r->inbox_head + i - 1) & mask];
-  }
-  r->inbox[(r->inbox_head + i) & mask] = e;
-  return DS_OK;
+  return ds_inbox_insert(s, r, e);
 }
 
 /* Where a request that was set aside belongs: in order of arrival, unless the policy has an order of its own. */
@@ -155,6 +149,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.steps = r->v.iteration - r->planned_at;
   r->v.req = s->view;
   r->v.prefilling = r->prefilling;
+  r->v.image = s->image;
   r->v.free_blocks = r->kv.free_blocks;
   r->v.decode_blocks = r->need[r->phase];
   r->v.last_end_ns = r->end_ns;

@@ -9,6 +9,7 @@
 #define DS_ENGINE_REPLICA_H
 
 #include "base/heap.h"
+#include "cost/encode.h"
 #include "engine/sim.h"
 #include "engine/wheel.h"
 #include "kv/prefix.h"
@@ -100,6 +101,7 @@ typedef struct ds_current { /* the iteration in flight */
   uint32_t n_grants, chunks;    /* chunks: grants that are prompt tokens */
   int64_t prefill_tokens;     /* padding included */
   int64_t own_tokens;         /* padding excluded */
+  int64_t encode_ns, encode_tokens; /* of dt_ns: images, and how many tokens of them; only where prompts are in it */
   int64_t wait_ns;            /* of dt_ns: for other ranks of a group in lockstep */
   bool hold_finished, emit_at_end;
 } ds_current;
@@ -158,6 +160,7 @@ typedef struct ds_replica {
   ds_replica_totals totals;
   ds_shape work;         /* sums over all iterations, for FLOPs, bytes and energy; contexts apart, exactly: */
   ds_wide work_ctx, work_near;
+  ds_images_shape encoding, encoded; /* images of the iteration that begins, and of all */
   ds_shape drafting;      /* the same over the drafter's passes */
   uint64_t draft_passes;
   int64_t loading_blocks; /* that loads under way will bring */
@@ -221,6 +224,11 @@ struct ds_sim {
   ds_wheel_link *link;
   size_t cap_link, cap_view, cap_slots, n_slots;
   uint32_t free_slot;    /* list through view.next */
+  ds_image_view *image;  /* of requests in flight that have any; the place of the next free one is in `at` */
+  size_t n_image, cap_image;
+  uint32_t free_image;   /* 1 + place; 0: none */
+  int64_t encoder_budget;
+  double api_image_token_s; /* before the queue: decoding a picture, scaling it, cutting it into patches */
   ds_tier_state tier[DS_TIERS_MAX];
   bool in_order;         /* replicas see what others do, and when: no event of one before an earlier one of another */
   /* prefix cache: identities of requests fed and not finished */
@@ -286,6 +294,15 @@ void ds_prefilling_remove(ds_replica *r, uint32_t slot);
 ds_status ds_decode_enter(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
+/* encoder.c: images; but for the first and last only for requests that have any */
+ds_status ds_encoder_take(ds_sim *s, const ds_request *a, uint32_t *images);
+int64_t ds_encoder_api_ns(const ds_sim *s, uint32_t slot); /* of its images, before the queue */
+void ds_encoder_grant(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);
+void ds_encoder_price(ds_sim *s, ds_replica *r);
+void ds_encoder_computed(ds_sim *s, ds_replica *r, uint32_t slot);
+void ds_encoder_forget(ds_sim *s, ds_replica *r, uint32_t slot);
+void ds_encoder_free(ds_sim *s, ds_replica *r, uint32_t slot);
+ds_status ds_encoder_check(const ds_sim *s, const ds_request *r, uint64_t index, ds_error *err);
 /* cache.c: the prefix cache */
 ds_status ds_identity_take(ds_sim *s, ds_request *r);
 void ds_identity_free(ds_sim *s, uint32_t at, uint32_t n);
@@ -340,6 +357,7 @@ int64_t ds_give_up_next_ns(ds_sim *s);
 ds_status ds_give_up_first(ds_sim *s);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
 ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
+ds_status ds_inbox_insert(ds_sim *s, ds_replica *r, ds_inbox_entry e); /* of any time */
 void ds_route_init(ds_sim *s);
 ds_status ds_route_pending(ds_sim *s);
 ds_status ds_route_request(ds_sim *s, const ds_request *a, uint64_t index);

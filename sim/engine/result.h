@@ -16,7 +16,10 @@ typedef enum ds_cause {
   DS_CAUSE_CLIENT, DS_CAUSE_API, DS_CAUSE_ADMISSION, DS_CAUSE_RETRY, DS_CAUSE_COLD_START,
   DS_CAUSE_QUEUE, DS_CAUSE_KV_WAIT, DS_CAUSE_KV_LOAD, DS_CAUSE_PREFILL_OWN, DS_CAUSE_PREFILL_OTHERS,
   DS_CAUSE_DECODE_MEMORY, DS_CAUSE_DECODE_COMPUTE, DS_CAUSE_COMMUNICATION, DS_CAUSE_HOST,
-  DS_CAUSE_PREEMPTED, DS_CAUSE_TRANSFER, DS_CAUSE_N
+  DS_CAUSE_PREEMPTED, DS_CAUSE_TRANSFER,
+  DS_CAUSE_ENCODER, /* its images; stands in outputs only where there are any */
+  DS_CAUSE_N,
+  DS_CAUSE_OF_TEXT = DS_CAUSE_ENCODER /* so many come before it */
 } ds_cause;
 /* client, api, admission, ... as in the columns blame_<cause>_ms. */
 const char *ds_cause_name(ds_cause c);
@@ -29,6 +32,7 @@ typedef struct ds_record {
   uint32_t input_tokens, output_tokens, cached_tokens, preemptions, replica;
   uint32_t timed_out; /* 1: its client gave up for good: times and blame say nothing */
   uint32_t retries;   /* attempts after the first */
+  uint32_t images, image_tokens;
   uint32_t n_chunks;  /* gap list entries: see itl_first */
   uint64_t itl_first; /* index into gaps_ns of its first gap; n = output_tokens - 1 (0 when emitted at once) */
   int64_t blame_ns[DS_CAUSE_N];
@@ -68,6 +72,9 @@ typedef struct ds_replica_totals {
   int64_t part_ns[DS_PART_N];    /* busy time of decode work by cause */
   int64_t prefill_ns;            /* busy time that prefill tokens added */
   double flops, bytes;      /* per device */
+  uint64_t images, image_tokens; /* that were encoded */
+  uint64_t encoder_runs;    /* iterations in which some were */
+  int64_t encoder_ns;       /* busy time of the encoder: in none of the others */
   ds_spec_totals speculation;
   uint64_t wasted_decode_slots; /* asynchronous scheduling: rows that ran once more for nothing */
 } ds_replica_totals;
@@ -97,11 +104,16 @@ typedef struct ds_result {
   ds_spec_totals speculation;
   const ds_spec_totals *stream_speculation; /* by stream of requests; NULL unless the run has n_streams of them */
   uint64_t identified; /* requests that said what their tokens are, so that they may share */
+  bool with_images;      /* some request brought any: what there is to say of them stands in outputs */
+  uint64_t images, image_tokens; /* of completed requests, the latter among input_tokens */
   uint64_t wasted_decode_slots;
   ds_memory memory;
   uint64_t iterations, decode_iterations, leased_iterations;
   size_t n_replicas;
   const ds_replica_totals *replicas;
 } ds_result;
+
+/* So many causes stand in outputs. */
+static inline int ds_causes_shown(const ds_result *r) { return r->with_images ? DS_CAUSE_N : DS_CAUSE_OF_TEXT; }
 
 #endif

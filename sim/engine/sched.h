@@ -39,12 +39,25 @@ typedef struct ds_req_view {
   uint32_t blocks;         /* KV blocks held; PHASE_SWAPPED: in host memory */
   int32_t priority;        /* lower first */
   uint32_t tenant;         /* whose request it is: any number; 0 where the trace names nobody */
+  uint32_t images;         /* 1 + place of what is known of its images in the view's `image`; 0: it has none */
   uint32_t true_output;    /* 0 unless the policy declares an oracle */
   uint32_t next, prev;     /* neighbours in the queue, the swapped or the running list; DS_SLOT_NONE at the ends */
   uint8_t phase;           /* ds_phase */
   uint8_t admitted_before; /* it was running once and was preempted */
   uint8_t reserved;        /* its blocks were all taken at admission */
 } ds_req_view;
+
+/* The images of a prompt: count of them, one behind the other from token `at` on, of `tokens` tokens in all. */
+typedef struct ds_image_view {
+  uint32_t count, at, tokens;
+  uint32_t encoded; /* of them so many need no encoding (any more) */
+  uint32_t done;    /* and of these so many are held no longer, since their tokens have KV */
+  uint32_t now_tokens; /* the engine's: of those that its last grant had encoded */
+} ds_image_view;
+/* First token of image i; of image `count`: the token behind all. */
+static inline uint32_t ds_image_start(const ds_image_view *m, uint32_t i) {
+  return m->at + (uint32_t)((uint64_t)m->tokens * i / m->count);
+}
 
 struct ds_plan;
 
@@ -68,6 +81,9 @@ typedef struct ds_sched_view {
   /* Speculation: drafts that every request which has begun its output may add to its grant now, and the further tokens
    * for which it takes KV beyond them (with any grant but the one that admits it). Such requests stay in PHASE_PREFILL. */
   uint32_t drafts, lookahead;
+  /* Images: tokens of them that an iteration may encode, and that can be held beside those that are. */
+  const ds_image_view *image;
+  int64_t encoder_budget, encoder_room;
   bool prefix_cache;
   /* Tokens of a waiting request that the prefix cache will still hold, whole blocks, at most known - 1, once the
    * grants of `so_far` have taken their cached tokens back and `new_blocks` other blocks have been handed out. */

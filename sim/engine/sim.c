@@ -8,6 +8,7 @@ static ds_status bind_times(ds_sim *s) {
   const ds_run *run = &s->run;
   bool real = run->cost_tier == DS_COST_ROOFLINE;
   s->api_request_ns = real ? ds_ns_of_s(run->pool.engine.api_per_request_s) : 0;
+  s->api_image_token_s = real ? run->pool.engine.api_per_image_token_s : 0;
   s->api_token_ns = real ? ds_ns_of_s(run->pool.engine.api_per_token_s) : 0;
   s->tokenise_s = real ? run->pool.engine.tokenise_s : 0;
   s->late = real && run->pool.engine.plans_ahead && !s->overlap && s->group <= 1;
@@ -43,6 +44,7 @@ static ds_status init_replica(ds_sim *s, size_t i, ds_error *err) {
   r->v.common_tokens = ds_common_tokens;
   r->v.freed = ds_cache_freed;
   r->v.engine = s;
+  r->v.encoder_budget = r->v.encoder_room = s->encoder_budget;
   ds_wheel_init(&r->finish);
   r->wake_ns = r->deadline_ns = DS_TIME_NEVER;
   r->second_end_ns = INT64_MIN;
@@ -104,6 +106,9 @@ static ds_status init(ds_sim *s, ds_error *err) {
   DS_TRY(bind_times(s));
   if (s->run.cost_tier != DS_COST_LINEAR) s->reach = ds_model_reach(&s->run.model);
   s->reach_chunked = s->run.model.chunked;
+
+  s->encoder_budget = ds_encoder_budget(&s->run);
+  if (pool->max_num_batched_tokens <= 0 && s->encoder_budget < tokens) s->encoder_budget = tokens;
 
   s->speculative = pool->speculative.method != DS_DRAFT_NONE;
   if (s->speculative && !s->sched->speculates) {
@@ -217,6 +222,7 @@ void ds_sim_free(ds_sim *s) {
   ds_alloc_free(&a, s->view, s->cap_view, sizeof *s->view);
   ds_alloc_free(&a, s->link, s->cap_link, sizeof *s->link);
   ds_alloc_free(&a, s->slot, s->cap_slots, sizeof *s->slot);
+  ds_alloc_free(&a, s->image, s->cap_image, sizeof *s->image);
   ds_alloc_free(&a, s->pending, s->cap_pending, sizeof *s->pending);
   ds_alloc_free(&a, s->part, s->cap_part, sizeof *s->part);
   ds_alloc_free(&a, s->part_scratch, s->cap_part_scratch, sizeof *s->part_scratch);
@@ -262,6 +268,7 @@ static ds_status check_request(const ds_sim *s, const ds_request *r, uint64_t in
   if (!s->unlimited && blocks > s->total_blocks) {
     return refuse(err, index, "a request needs ", blocks, " KV blocks, more than the whole pool of ", s->total_blocks);
   }
+  if (r->images > 0) DS_TRY(ds_encoder_check(s, r, index, err));
   if (s->sched->accepts != NULL) {
     ds_status st = s->sched->accepts(pool->scheduler_config.bytes, pool, s->total_blocks, r->input_tokens, r->output_tokens,
                                      r->max_tokens, err);
@@ -313,6 +320,7 @@ ds_status ds_sim_feed(ds_sim *s, const ds_request *r, size_t n, ds_error *err) {
     }
     s->result.last_arrival_ns = r[i].arrival_ns;
     s->result.identified += r[i].n_spans > 0;
+    s->result.with_images |= r[i].images > 0;
   }
   if (!s->opt.closed_loop) {
     memcpy(s->pending + s->n_pending, r, n * sizeof *r);
@@ -363,6 +371,9 @@ static void finalise(ds_sim *s) {
     r->work.decode_ctx = ds_wide_double(r->work_ctx);
     r->work.decode_near = ds_wide_double(r->work_near);
     if (r->v.iteration > 0) ds_price_work(s->pricer, &r->work, r->v.iteration, &t->flops, &t->bytes);
+    ds_price_images_work(s->pricer, &r->encoded, t->encoder_runs, &t->flops, &t->bytes);
+    t->images = r->encoded.images;
+    t->image_tokens = (uint64_t)r->encoded.tokens;
     ds_price_drafting(s->pricer, &r->drafting, r->draft_passes, &t->flops, &t->bytes);
     out->iterations += t->iterations;
     out->decode_iterations += t->decode_iterations;

@@ -24,6 +24,7 @@ typedef struct ds_request {
   uint32_t n_spans;
   uint32_t span_tokens; /* how many of its first tokens they speak for: at most input + output; 0: as many as they hold */
   uint32_t tenant;  /* a number that tells tenants apart; 0: nobody is named */
+  uint32_t images, image_tokens, image_at; /* images: how many; their tokens in all, among the input's, from this one on */
   uint32_t stream;  /* which of several workloads it is of, from 0 */
 } ds_request;
 

@@ -105,6 +105,23 @@ static bool check_keys(const ds_card_schema *s, const ds_node *map, const char *
   return true;
 }
 
+static bool read_widths(const ds_card_field *f, const ds_node *n, const char *key, char *to, ds_diag *d) {
+  int64_t width[DS_PROJECTOR_MAX + 1] = {0}, *count = &width[DS_PROJECTOR_MAX];
+  char one[300];
+  if (!ds_want_list(n, key, d)) return false;
+  if (n->n < 2 || n->n > DS_PROJECTOR_MAX) {
+    ds_complain(d, n, "%s is a list of %zu", key, n->n);
+    ds_diag_expected(d, "2 to %d widths, from what it reads to what it gives", DS_PROJECTOR_MAX);
+    return false;
+  }
+  for (const ds_node *c = n->first; c; c = c->next, ++*count) {
+    snprintf(one, sizeof one, "%s.%lld", key, (long long)*count);
+    if (!ds_want_integer(c, one, (int64_t)f->min, (int64_t)f->max, &width[*count], d)) return false;
+  }
+  memcpy(to, width, sizeof width);
+  return true;
+}
+
 static bool read_field(const ds_card_field *f, const ds_node *n, const char *key, void *out,
                        ds_diag *d) {
   char *to = (char *)out + f->offset;
@@ -130,6 +147,8 @@ static bool read_field(const ds_card_field *f, const ds_node *n, const char *key
     ds_format fmt = (ds_format)k;
     memcpy(to, &fmt, sizeof fmt);
     return true;
+  case DS_FIELD_WIDTHS:
+    return read_widths(f, n, key, to, d);
   }
   return false;
 }
@@ -198,6 +217,39 @@ void ds_card_title(const ds_doc *doc, char *out, size_t cap) {
   snprintf(out, cap, "%s", n && n->kind == DS_NODE_SCALAR ? n->text : "");
 }
 
+/* What an encoder cannot do without, and what does not go together. */
+static bool check_vision(const ds_node *n, const ds_model *m, ds_diag *d) {
+  const ds_vision *v = &m->vision;
+  const struct {
+    const char *key;
+    bool good;
+    const char *expected;
+  } rules[] = {
+      {"layers", v->layers > 0, "layers: how many the encoder has"},
+      {"hidden", v->hidden > 0, "hidden: width of the encoder"},
+      {"heads", v->heads > 0, "heads: attention heads of the encoder"},
+      {"head_dim", v->head_dim > 0, "head_dim: width of a head"},
+      {"ffn", v->ffn > 0, "ffn: inner width of its feed-forward layers"},
+      {"mlp_matrices", v->mlp_matrices > 0, "mlp_matrices: 3 gated, 2 plain"},
+      {"patch", v->patch > 0, "patch: side of a patch, in pixels"},
+      {"merge", v->merge > 0, "merge: patches on the side of a token; 1 where none are merged"},
+      {"projector", v->n_projector > 0, "projector: its widths, such as [5120, 5120, 3584]"},
+      {"max_pixels", v->image_size > 0 || v->max_pixels > 0 || v->max_side > 0,
+       "image_size: a fixed side; or max_pixels or max_side of pictures of any size"},
+  };
+  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i) {
+    if (rules[i].good) continue;
+    ds_complain_key(d, n, "vision.%s is missing", rules[i].key);
+    ds_diag_expected(d, "%s", rules[i].expected);
+    return false;
+  }
+  ds_error err = {DS_OK, -1, ""};
+  if (ds_vision_check(v, m->hidden, &err) == DS_OK) return true;
+  ds_complain_key(d, n, "%s", err.text);
+  ds_diag_expected(d, "an encoder whose widths lead from one to the next");
+  return false;
+}
+
 bool ds_card_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_MODEL];
   if (ds_is_config_json(doc->root)) return ds_config_json_model(doc, out, d);
@@ -207,6 +259,8 @@ bool ds_card_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
       !read_fields(DS_CARD_MODEL, doc->root, "", true, out, d))
     return false;
   if (!ds_node_get(doc->root, "expert_weights")) out->expert_weights = out->weights;
+  const ds_node *vision = ds_node_get(doc->root, "vision");
+  if (vision && !check_vision(vision, out, d)) return false;
   if (out->ffn > 0 || (out->layers > 0 && ds_model_moe_layers(out) == out->layers)) return true;
   const ds_node *dimensions = ds_node_get(doc->root, "dimensions");
   ds_complain(d, dimensions ? dimensions : doc->root,

@@ -20,7 +20,8 @@ typedef enum ds_field_type {
   DS_FIELD_QUANTITY, /* double, in the dimension's base unit */
   DS_FIELD_INTEGER,  /* int64_t */
   DS_FIELD_BOOL,     /* bool */
-  DS_FIELD_FORMAT    /* ds_format: a number format's name */
+  DS_FIELD_FORMAT,   /* ds_format: a number format's name */
+  DS_FIELD_WIDTHS    /* int64_t[DS_PROJECTOR_MAX] and, behind it, how many: a list of counts */
 } ds_field_type;
 
 /* One value of a card. `path` is dotted: efficiencies.gemm_bf16.ec. */
@@ -46,7 +47,7 @@ typedef struct ds_card_schema {
 
 extern const ds_card_schema ds_card_schemas[DS_CARD_KINDS];
 
-/* The node that holds a field of this card: a scalar, or NULL where the card does not give it.
+/* The node that holds a field of this card: a scalar (of widths: a list), or NULL where the card does not give it.
  * *group, when not NULL, gets the mapping that carries its source, date and grade (NULL: none). */
 const ds_node *ds_card_value(const ds_node *root, const ds_card_field *f, const ds_node **group);
 

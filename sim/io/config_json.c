@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/card.h"
+#include "io/config_vision.h"
 
 enum {
   QKV_BIAS = 1,
@@ -21,9 +22,10 @@ enum {
   ROUTER_BIAS = 2048,
   EXPERTS = 4096,
   LATENT = 8192,
-  NESTED = 16384,     /* the language model's own values are in text_config */
+  NESTED = 16384,     /* of several parts; the language model's own values are in text_config, where there is one */
   LEARNED = 32768,    /* positions, two more than the longest context */
   STATES = 65536,     /* some layers are gated delta networks */
+  INNER = 262144,      /* the language model is of another family, which its own part names */
   QUARTER_MLP = 131072 /* inner width four times the hidden one, unless given */
 };
 
@@ -54,6 +56,13 @@ static const family families[] = {
     {"phimoe", "PhiMoEForCausalLM", EXPERTS | QKV_BIAS | NORM_BIAS, 0},
     {"qwen2_moe", "Qwen2MoeForCausalLM", EXPERTS | QKV_BIAS, 0},
     {"qwen3_moe", "Qwen3MoeForCausalLM", EXPERTS | QK_NORM, 0},
+    {"qwen2_vl", "Qwen2VLForConditionalGeneration", QKV_BIAS | NESTED, 0},
+    {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", QKV_BIAS | NESTED, 0},
+    {"qwen3_vl", "Qwen3VLForConditionalGeneration", QK_NORM | NESTED, 0},
+    {"qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", EXPERTS | QK_NORM | NESTED, 0},
+    {"internvl_chat", "InternVLChatModel", NESTED | INNER, 0},
+    {"internvl", "InternVLForConditionalGeneration", NESTED | INNER, 0},
+    {"glm4v_moe", "Glm4vMoeForConditionalGeneration", EXPERTS | ROUTER_BIAS | QKV_BIAS | NESTED, 0},
     {"qwen3_next", "Qwen3NextForCausalLM", EXPERTS | QK_NORM | STATES, 4},
     {"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", EXPERTS | QK_NORM | STATES | NESTED, 4},
     {"mistral3", "Mistral3ForConditionalGeneration", WINDOW | NESTED, 0},
@@ -338,16 +347,34 @@ static bool read_dimensions(const ds_node *root, const family *f, ds_model *m, d
   return true;
 }
 
+/* Images that do not become tokens, but are attended to from some layers (Llama 3.2 Vision). */
+static bool cross_attends(const ds_node *root, ds_diag *d) {
+  const ds_node *type = given(root, "model_type");
+  if (!word_is(type, "mllama")) return false;
+  ds_complain(d, type, "this version does not price cross-attention to images ('%s')", type->text);
+  ds_diag_expected(d, "a family whose images are tokens of the prompt, such as Qwen2.5-VL, Gemma 3, Llama 4 or InternVL");
+  return true;
+}
+
 bool ds_config_json_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
   const ds_node *root = doc->root, *text = NULL;
   const family *f = NULL;
   memset(out, 0, sizeof *out);
   name_of(doc->file, out->name, sizeof out->name);
-  if (!find_family(root, &f, d)) return false;
-  if ((f->traits & NESTED) && (text = given(root, "text_config")) &&
-      !ds_want_map(text, "text_config", d))
+  if (cross_attends(root, d) || !find_family(root, &f, d)) return false;
+  if ((f->traits & NESTED) && (text = given(root, "text_config|llm_config")) &&
+      !ds_want_map(text, text->key, d))
     return false;
   const ds_node *at = text ? text : root;
+  const char *outer = f->model_type;
+  family inner;
+  if (f->traits & INNER) {
+    const family *of = NULL;
+    if (!find_family(at, &of, d)) return false;
+    inner = *of;
+    inner.traits |= NESTED;
+    f = &inner;
+  }
   if (!check_shape(root, f, d) || !read_dimensions(at, f, out, d) ||
       !read_experts(at, f, out, d) || !read_latent(at, f, out, d) || !read_window(at, f, out, d) ||
       !read_states(at, f, out, d) || !read_format(root, out, d) ||
@@ -365,5 +392,5 @@ bool ds_config_json_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
   out->attention_sinks = (f->traits & SINKS) != 0;
   out->router_bias = (f->traits & ROUTER_BIAS) != 0;
   out->mlp_matrices = f->traits & PLAIN_MLP ? 2 : 3;
-  return true;
+  return ds_config_json_vision(root, outer, out, d);
 }

@@ -223,6 +223,8 @@ static void put_engine(FILE *f, const ds_engine_command *e) {
     fprintf(f, "    kv_block_tokens: %lld\n", (long long)e->kv_block_tokens);
   if (e->memory_utilization > 0)
     fprintf(f, "    gpu_memory_utilization: %g\n", e->memory_utilization);
+  if (e->language_model_only) fprintf(f, "    language_model_only: true\n");
+  if (e->encoder_by_image) fprintf(f, "    encoder_parallel: data\n");
   if (e->prefix_cache >= 0) fprintf(f, "    prefix_cache: %s\n", e->prefix_cache ? "true" : "false");
 }
 

@@ -29,6 +29,8 @@ typedef enum target {
   KV_TOKENS,
   PREFIX_ON,
   PREFIX_OFF,
+  TEXT_ONLY,  /* without the encoder of images */
+  ENCODER_TP, /* weights or data */
   OPTION,     /* of the scheduler, under `option`, with the value as it is */
   OPTION_ON,  /* without a value */
   OPTION_OFF, /* the same, off */
@@ -73,6 +75,8 @@ static const struct {
     {"enable-prefix-caching", VLLM, PREFIX_ON, NULL},
     {"no-enable-prefix-caching", VLLM, PREFIX_OFF, NULL},
     {"disable-radix-cache", SGLANG, PREFIX_OFF, NULL},
+    {"language-model-only", VLLM, TEXT_ONLY, NULL},
+    {"mm-encoder-tp-mode", VLLM, ENCODER_TP, NULL},
     {"max-num-seqs", VLLM, OPTION, "max_num_seqs"},
     {"max-num-batched-tokens", VLLM, OPTION, "max_num_batched_tokens"},
     {"long-prefill-token-threshold", VLLM, OPTION, "long_prefill_token_threshold"},
@@ -360,6 +364,13 @@ static bool apply(command *c, size_t k, const char *flag, const char *value) {
   case PREFIX_OFF:
     o->prefix_cache = known[k].to == PREFIX_ON;
     return true;
+  case TEXT_ONLY:
+    o->language_model_only = true;
+    return true;
+  case ENCODER_TP:
+    o->encoder_by_image = strcmp(value, "data") == 0;
+    if (o->encoder_by_image || strcmp(value, "weights") == 0) return true;
+    return refuse(c->d, "weights or data", "--%.40s '%.60s' is not understood", flag, value);
   case OPTION:
     return set_option(c, flag, known[k].option, value);
   case OPTION_ON:
@@ -373,7 +384,7 @@ static bool apply(command *c, size_t k, const char *flag, const char *value) {
 }
 
 static bool has_value(target t) {
-  return t != PREFIX_ON && t != PREFIX_OFF && t != OPTION_ON && t != OPTION_OFF &&
+  return t != PREFIX_ON && t != PREFIX_OFF && t != TEXT_ONLY && t != OPTION_ON && t != OPTION_OFF &&
          t != NO_EFFECT_FLAG;
 }
 

@@ -14,6 +14,7 @@ typedef struct ds_engine_command {
   int64_t max_model_len, kv_block_tokens, kv_blocks;
   double memory_utilization;
   int prefix_cache;   /* -1: not said */
+  bool language_model_only, encoder_by_image; /* images: no encoder; each rank has the whole */
   char options[512];  /* of the scheduler, as YAML: "max_num_seqs: 256, ..." */
   char notes[8][400]; /* what was left out, and what is not quite the same */
   size_t n_notes;

@@ -108,4 +108,11 @@ typedef struct ds_prefix_law { /* prompts that begin alike */
   double theta;                /* the k-th group has a share of k^-theta; 0: all alike */
 } ds_prefix_law;
 
+typedef struct ds_image_law { /* images of a prompt, beside its text */
+  bool on;
+  double share;         /* of the requests (sessions: which show theirs in the first turn, and keep them) */
+  ds_length_law count;  /* how many these bring */
+  ds_length_law tokens; /* of each */
+} ds_image_law;
+
 #endif

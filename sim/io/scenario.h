@@ -46,6 +46,7 @@ typedef enum ds_field {
   DS_FIELD_PREFIX,
   DS_FIELD_PREFIX_TOKENS,
   DS_FIELD_IMAGES,
+  DS_FIELD_IMAGE_TOKENS,
   DS_FIELD_N
 } ds_field;
 extern const char *const ds_field_names[DS_FIELD_N];
@@ -88,6 +89,11 @@ typedef struct ds_workload {
   bool open_loop;        /* recorded arrivals, and nothing else */
   ds_map_entry map[DS_FIELD_N];
   size_t n_map;
+  /* Of a trace that says how many images a request brings and not how large they are: tokens of each, and where that is
+   * assumed the resolution behind it; the most that an image can have (0: unknown). */
+  int64_t image_each, image_most;
+  char image_assumed[24];
+  bool ignore_images; /* what they are is text like any other */
   /* generate */
   int64_t requests; /* 0: by duration */
   int64_t duration_ns;
@@ -97,6 +103,7 @@ typedef struct ds_workload {
   ds_arrival_detail arrival;
   ds_session_law session;
   ds_prefix_law prefix;
+  ds_image_law images;
   char rows_path[1024];       /* lengths drawn jointly from the rows of this trace; empty: by law */
   char rows_path_given[1024];
   char preset[40], protocol[40]; /* as the scenario names them; empty: none */

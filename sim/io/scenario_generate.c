@@ -228,14 +228,15 @@ static bool read_with(ds_reader *r, const ds_layers *g, ds_workload *w) {
   enter(r, "generate");
   return read_how_many(r, g, w) && ds_read_arrivals(r, g, w) && enter(r, "generate") &&
          read_lengths(r, g, w) && read_session(r, ds_layers_get(g, "session"), w) &&
-         read_prefix(r, ds_layers_get(g, "prefix"), w) && check_together(r, g->own, w) &&
+         read_prefix(r, ds_layers_get(g, "prefix"), w) &&
+         ds_read_generated_images(r, ds_node_get(g->own, "images"), w) && check_together(r, g->own, w) &&
          enter(r, "");
 }
 
 bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w) {
   static const char *const keys[] = {"requests", "duration",     "preset",
                                      "arrivals", "input_tokens", "output_tokens",
-                                     "lengths",  "session",      "prefix"};
+                                     "lengths",  "session",      "prefix", "images"};
   enter(r, "generate");
   if (!ds_section(r, generate, keys, LEN(keys), NULL, 0)) return false;
   const ds_node *preset = ds_node_get(generate, "preset");

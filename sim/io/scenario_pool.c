@@ -31,7 +31,9 @@ static const char *const pool_keys[] = {"name",
                                          "power_cap",
                                          "two_batch_overlap",
                                          "redundant_experts",
-                                         "attention_8bit"};
+                                         "attention_8bit",
+                                         "language_model_only",
+                                         "encoder_parallel"};
 
 bool ds_is_pool_key(const char *key) {
   size_t i = 0;
@@ -313,7 +315,13 @@ static bool read_options(ds_reader *r, const ds_node *pool) {
         !ds_note(r, "power_cap", cap, "", "%.17g W", p->power_cap_w))
       return false;
   }
-  return (!ds_node_get(pool, "two_batch_overlap") ||
+  static const char *const ways[] = {"weights", "data"}; /* as vLLM's --mm-encoder-tp-mode */
+  size_t way = 0;
+  if (ds_node_get(pool, "encoder_parallel") && !ds_opt_choice(r, pool, "encoder_parallel", ways, LEN(ways), 0, &way)) return false;
+  p->encoder_by_image = way == 1;
+  return (!ds_node_get(pool, "language_model_only") ||
+          ds_opt_bool(r, pool, "language_model_only", false, &p->language_model_only)) &&
+         (!ds_node_get(pool, "two_batch_overlap") ||
           ds_opt_bool(r, pool, "two_batch_overlap", false, &p->two_batch_overlap)) &&
          read_attention(r, pool) &&
          (!ds_node_get(pool, "redundant_experts") ||

@@ -89,6 +89,10 @@ bool ds_read_trace_select(ds_reader *r, const ds_node *select, ds_workload *w);
 bool ds_read_trace_import(ds_reader *r, const ds_node *import, ds_workload *w);
 bool ds_read_trace_replay(ds_reader *r, const ds_node *workload, ds_workload *w);
 bool ds_read_trace_map(ds_reader *r, const ds_node *map, ds_workload *w);
+/* Images (scenario_images.c): of generated requests, of a trace, of a request that the scenario states. */
+bool ds_read_generated_images(ds_reader *r, const ds_node *n, ds_workload *w);
+bool ds_read_trace_images(ds_reader *r, const ds_node *workload, ds_workload *w);
+bool ds_read_request_images(ds_reader *r, const ds_node *request, ds_request *q);
 bool ds_read_generate(ds_reader *r, const ds_node *generate, ds_workload *w);
 
 /* What the scenario says, and the preset beneath it (or NULL). */

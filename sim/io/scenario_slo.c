@@ -177,12 +177,12 @@ static const char *const tiers[] = {"roofline", "speed-of-light",
 
 static bool read_linear(ds_reader *r, const ds_node *map, bool note) {
   static const char *const keys[] = {"model", "step", "prefill_token", "decode_sequence",
-                                     "draft_token", "scheduling_time"};
+                                     "draft_token", "scheduling_time", "image_token"};
   static const ds_later later[] = {{"swap_time_per_block", NULL, "the time to swap a block out"},
                                    {"transfer", NULL, "transfers between replicas"}};
   ds_linear *l = &r->s->run.linear;
   double *out[] = {NULL, &l->step_s, &l->prefill_token_s, &l->decode_sequence_s, &l->draft_token_s,
-                   &l->scheduling_s};
+                   &l->scheduling_s, &l->image_token_s};
   char text[48];
   if (!ds_section(r, map, keys, LEN(keys), later, LEN(later))) return false;
   if (note && !ds_note(r, "model", ds_node_get(map, "model"), "", "linear")) return false;
@@ -190,7 +190,7 @@ static bool read_linear(ds_reader *r, const ds_node *map, bool note) {
     const ds_node *n = ds_node_get(map, keys[i]);
     if (n && !ds_want_quantity(n, ds_name(r, keys[i]), DS_DIM_TIME, 0, 86400, out[i], r->d))
       return false;
-    if (!n && out[i] == &l->scheduling_s) continue; /* no such thing unless it is named */
+    if (!n && (out[i] == &l->scheduling_s || out[i] == &l->image_token_s)) continue; /* no such thing unless it is named */
     ds_quantity_format(*out[i], DS_DIM_TIME, text, sizeof text);
     if (note && !ds_note(r, keys[i], n, "default", "%s", text)) return false;
   }

@@ -15,8 +15,8 @@ static const char *const workload_keys[] = {"trace",      "format", "select",
                                             "time_scale", "import", "generate",
                                             "requests",   "class",  "max_tokens",
                                             "protocol",   "replay", "map",
-                                            "client",     "warmup", "slo",
-                                            "tenant"};
+                                            "client",     "warmup", "images",
+                                            "slo",        "tenant"};
 static const ds_later workload_later[] = {
     {"priority", NULL, "a priority for a whole workload"},
     {"deadline", NULL, "deadlines"},
@@ -58,7 +58,7 @@ static bool missing(ds_reader *r, const ds_node *map, const char *key, const cha
 static const char *const request_keys[] = {
     "id",         "arrival_ns", "arrival",      "input_tokens", "output_tokens",
     "max_tokens", "priority",   "block_tokens", "blocks",       "prefix",
-    "tenant"};
+    "tenant",     "images"};
 static const ds_later request_later[] = {
     {"session", NULL, "sessions"},
     {"turn", NULL, "sessions"},
@@ -153,6 +153,19 @@ static bool read_identity(ds_reader *r, const ds_node *map, ds_workload *w, ds_r
   return true;
 }
 
+/* Its images, behind what the scenario says of its tokens. */
+static bool note_images(ds_reader *r, const ds_request *q, char **noted) {
+  if (q->images == 0) return true;
+  char text[120];
+  int n = snprintf(text, sizeof text, ", images: {count: %u, tokens: %u, at: %u}", q->images, q->image_tokens, q->image_at);
+  size_t had = *noted ? strlen(*noted) : 0;
+  char *more = realloc(*noted, had + (size_t)n + 1);
+  if (!more) return ds_diag_set(r->d, DS_EXIT_RUNTIME, "", 0, 0, "out of memory");
+  memcpy(more + had, text, (size_t)n + 1);
+  *noted = more;
+  return true;
+}
+
 static bool read_one(ds_reader *r, const ds_node *map, ds_request *q, char **id) {
   if (!ds_section(r, map, request_keys, LEN(request_keys), request_later, LEN(request_later)))
     return false;
@@ -187,6 +200,7 @@ static bool read_one(ds_reader *r, const ds_node *map, ds_request *q, char **id)
     if (!ds_want_integer(tenant, ds_name(r, "tenant"), 0, UINT32_MAX, &v, r->d)) return false;
     q->tenant = (uint32_t)v;
   }
+  if (!ds_read_request_images(r, map, q)) return false;
   if (!name) return true;
   char text[256];
   if (!ds_want_text(name, ds_name(r, "id"), text, sizeof text, r->d)) return false;
@@ -317,7 +331,8 @@ static bool read_requests(ds_reader *r, const ds_node *list, ds_workload *w) {
   for (const ds_node *n = list->first; n; n = n->next, ++i) {
     snprintf(r->prefix, sizeof r->prefix, "%s.requests.%zu", r->root, i);
     if (!read_one(r, n, &w->inline_requests[i], &w->inline_ids[i]) ||
-        !read_identity(r, n, w, &w->inline_requests[i], &w->inline_notes[i]))
+        !read_identity(r, n, w, &w->inline_requests[i], &w->inline_notes[i]) ||
+        !note_images(r, &w->inline_requests[i], &w->inline_notes[i]))
       return false;
   }
   return sort_requests(r, w) && note_requests(r, list, w);
@@ -355,7 +370,7 @@ static bool read_max_tokens(ds_reader *r, const ds_node *n, ds_workload *w) {
 
 /* Keys that only make sense beside `trace`. */
 static bool only_with_trace(ds_reader *r, const ds_node *workload) {
-  static const char *const keys[] = {"format", "select", "import", "replay", "map"};
+  static const char *const keys[] = {"format", "select", "import", "replay", "map", "images"};
   for (size_t i = 0; i < LEN(keys); ++i) {
     const ds_node *n = ds_node_get(workload, keys[i]);
     if (!n) continue;
@@ -387,7 +402,7 @@ static bool read_source(ds_reader *r, const ds_node *workload, ds_workload *w) {
   if (trace)
     return read_path(r, trace, w) && ds_read_trace_format(r, workload, w) &&
            ds_read_trace_map(r, ds_node_get(workload, "map"), w) &&
-           ds_read_trace_replay(r, workload, w) &&
+           ds_read_trace_images(r, workload, w) && ds_read_trace_replay(r, workload, w) &&
            ds_read_trace_select(r, ds_node_get(workload, "select"), w) &&
            ds_read_trace_import(r, ds_node_get(workload, "import"), w);
   if (!only_with_trace(r, workload)) return false;

@@ -417,6 +417,37 @@ static bool chosen(ds_trace *t, const ds_row *r, bool inside, bool *taken, ds_di
   return true;
 }
 
+/* Its images. Where the row does not say where they stand, they come behind what the prompt shares with others: a named
+ * prefix, or, in a later turn, all that was said before (the message that brings them is the last). */
+static bool take_images(ds_trace *t, const ds_row *r, ds_request *out, ds_diag *d) {
+  const ds_more *m = r->more;
+  uint64_t n = r->images, tokens = r->image_tokens, at = r->image_at, input = r->input_tokens;
+  bool last = !r->image_placed && m != NULL && m->session != NULL && (m->turn > 0 || m->has_after);
+  if (t->w.ignore_images) return true;
+  if (!r->image_placed && !last && m != NULL && m->prefix != NULL && m->prefix_tokens < input) at = m->prefix_tokens;
+  if (n == 0) n = t->w.image_most > 0 ? (tokens + (uint64_t)t->w.image_most - 1) / (uint64_t)t->w.image_most : 1;
+  if (r->image_tokens == 0) { /* how many, and not how large: as the scenario has it, as far as the input goes */
+    uint64_t room = input - at;
+    tokens = n * (uint64_t)t->w.image_each;
+    t->report.smaller_images += tokens > room;
+    if (tokens > room) tokens = room;
+    if (tokens > 0 && n > tokens) n = tokens;
+  } else if (at + tokens > input && !r->image_placed && tokens <= input) {
+    at = input - tokens;
+  }
+  if (last && tokens <= input) at = input - tokens;
+  if (at + tokens > input) {
+    ds_diag_set(d, DS_EXIT_INPUT, file_of(t), r->line, 0, "%llu tokens of images from token %llu on, in an input of %llu",
+                (unsigned long long)tokens, (unsigned long long)at, (unsigned long long)input);
+    ds_diag_expected(d, "tokens of images among those of the input, which counts text and images");
+    return false;
+  }
+  out->images = (uint32_t)n;
+  out->image_tokens = (uint32_t)tokens;
+  out->image_at = (uint32_t)at;
+  return true;
+}
+
 /* Select, shift and scale one row. *taken false: it is outside. */
 static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *taken, ds_diag *d) {
   int64_t offset_ns = r->time_ns - (t->source->rebase ? t->earliest_ns : 0);
@@ -453,6 +484,7 @@ static inline bool emit(ds_trace *t, const ds_row *r, ds_request *out, bool *tak
                       .think_ns = r->think_ns,
                       .spans = r->spans,
                       .n_spans = r->n_spans};
+  if (DS_UNLIKELY(r->images > 0 || r->image_tokens > 0) && !take_images(t, r, out, d)) return false;
   if (DS_UNLIKELY(r->n_spans > 0) && !t->hold &&
       !ds_span_keep(&t->identity.room, &out->spans, r->n_spans))
     return out_of_memory(t, d);

@@ -12,6 +12,7 @@ typedef struct ds_trace_report { /* rows_read = kept + the rest */
   uint64_t dropped_failed, dropped_cached, dropped_malformed, dropped_duplicate, thinned;
   /* Of the rows that were read, and repaired or only counted */
   uint64_t out_of_order, spread, accumulated, missing_parents, several_parents, think_from_gaps;
+  uint64_t smaller_images; /* of a size that the scenario says, but with less room in the input */
   uint64_t raised_caps; /* outputs longer than max_tokens allows */
   uint64_t looks_incremental; /* turns whose input is smaller than what the turn before left */
 } ds_trace_report;

@@ -32,7 +32,8 @@ typedef struct azure {
   /* Header */
   bool header_done;
   size_t n_columns, where[CELL_N]; /* column of each cell; SIZE_MAX: not found */
-  char twice[40], multimodal[40], header_cells[256];
+  char twice[40], header_cells[256];
+  size_t where_images; /* column NumImages of the multimodal trace; SIZE_MAX: none */
   /* The row in libcsv */
   size_t n_cells;
   bool row_done, row_ready;
@@ -85,7 +86,7 @@ static void header_cell(azure *z, const char *s, size_t n) {
     if (z->where[i] != SIZE_MAX) memcpy(z->twice, cell_name[i], strlen(cell_name[i]) + 1);
     z->where[i] = z->n_columns;
   }
-  if (same_name(s, n, "NumImages")) memcpy(z->multimodal, "NumImages", sizeof "NumImages");
+  if (same_name(s, n, "NumImages")) z->where_images = z->n_columns;
   z->n_columns++;
 }
 
@@ -102,6 +103,9 @@ static void body_cell(azure *z, const char *s, size_t n) {
   } else if (column == z->where[CELL_OUTPUT]) {
     cell = CELL_OUTPUT;
     wrong = tokens_of(s, n, &z->row.output_tokens);
+  } else if (column == z->where_images) {
+    cell = CELL_N;
+    wrong = tokens_of(s, n, &z->row.images);
   }
   if (wrong == NULL) return;
   z->bad = true;
@@ -241,12 +245,16 @@ static bool finish_row(azure *z, ds_row *row, ds_diag *d) {
                        "a row of %zu cell%s", z->n_cells, z->n_cells == 1 ? "" : "s");
     ds_diag_expected(d, "%zu cells, as in the header", z->n_columns);
   } else if (z->bad) {
-    good = ds_diag_set(d, DS_EXIT_INPUT, file, z->row_line, column_of(z, z->where[z->bad_cell]),
-                       "%s %s: %s", cell_name[z->bad_cell], z->bad_text, z->bad_excerpt.text);
+    bool images = z->bad_cell == CELL_N;
+    good = ds_diag_set(d, DS_EXIT_INPUT, file, z->row_line,
+                       column_of(z, images ? z->where_images : z->where[z->bad_cell]), "%s %s: %s",
+                       images ? "NumImages" : cell_name[z->bad_cell], z->bad_text, z->bad_excerpt.text);
     if (z->bad_cell == CELL_TIME) {
       ds_diag_expected(
           d,
           "YYYY-MM-DD hh:mm:ss, up to 9 fraction digits, then nothing, Z or an offset like +00:00");
+    } else if (images) {
+      ds_diag_expected(d, "how many images, 0 or more");
     } else {
       ds_diag_expected(d, "a whole number of tokens, 1 to %d", DS_TOKENS_MAX);
     }
@@ -390,8 +398,6 @@ static bool check_header(azure *z, ds_diag *d) {
     ds_diag_expected(d, "one column of each name");
     return false;
   }
-  if (z->multimodal[0] != '\0')
-    z->source.note = "images are not modelled (column NumImages): only the text tokens are";
   return true;
 }
 
@@ -430,6 +436,7 @@ bool ds_azure_open(ds_input *in, ds_source **out, ds_diag *d) {
                           .id = NULL,
                           .close = azure_close};
   z->row.id = DS_ROW_NO_ID;
+  z->where_images = SIZE_MAX;
   for (int i = 0; i < CELL_N; i++) z->where[i] = SIZE_MAX;
   if (!read_header(z, d)) {
     azure_close(&z->source);

@@ -187,7 +187,8 @@ bool ds_flat_take(ds_flat *f, ds_row *row, ds_more *more, ds_diag *d) {
   row->tenant = ds_tenant_number(more->tenant);
   more->prefix = v[DS_FIELD_PREFIX].text;
   more->prefix_tokens = (uint32_t)v[DS_FIELD_PREFIX_TOKENS].number;
-  more->images = (uint32_t)v[DS_FIELD_IMAGES].number;
+  row->images = (uint32_t)v[DS_FIELD_IMAGES].number;
+  row->image_tokens = (uint32_t)v[DS_FIELD_IMAGE_TOKENS].number;
   more->has_turn = v[DS_FIELD_TURN].given;
   more->turn = (uint32_t)v[DS_FIELD_TURN].number;
   if (v[DS_FIELD_THINK].given) more->think_ns = v[DS_FIELD_THINK].number;

@@ -29,6 +29,10 @@ static bool inline_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds_di
                        .tenant = r->tenant,
                        .after = r->after,
                        .think_ns = r->think_ns,
+                       .images = r->images,
+                       .image_tokens = r->image_tokens,
+                       .image_at = r->image_at,
+                       .image_placed = true,
                        .n_spans = r->n_spans,
                        .spans = r->spans};
   }

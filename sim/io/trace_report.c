@@ -20,6 +20,7 @@ static const struct {
     REASON(thinned, "thinned", true),
     REASON(beyond_first, "beyond the first", true),
     REASON(clamped_zero, "with zero tokens count as one", false),
+    REASON(smaller_images, "with images made smaller, to fit their input", false),
     REASON(raised_caps, "with outputs beyond max_tokens keep them", false),
     REASON(out_of_order, "out of order sorted", false),
     REASON(spread, "spread over their tick", false),

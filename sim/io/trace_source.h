@@ -39,7 +39,6 @@ typedef struct ds_more {
   uint64_t scope; /* ids mean the same within one scope; 0: everywhere */
   uint32_t block_tokens;
   bool tail; /* the last id may cover less than a block */
-  uint32_t images;
 } ds_more;
 
 typedef struct ds_row {
@@ -56,6 +55,9 @@ typedef struct ds_row {
   int64_t think_ns; /* pause after that one (or, under a concurrency cap, for a free seat) */
   const ds_more *more; /* NULL: nothing of it; valid until the next call of rows(), with keep_more as
                           long as the source */
+  uint32_t images, image_tokens; /* how many it brings (0: none, or not said), and their tokens among the input's (0: not said) */
+  uint32_t image_at;             /* their first token, */
+  bool image_placed;             /* where the row says so */
   uint32_t n_spans;
   const ds_span *spans; /* what its tokens are (kv/span.h); the source's, until the next call of rows */
 } ds_row;

@@ -116,6 +116,7 @@ static const ds_flat_key tracev2_keys[] = {
     {"round_index", DS_FIELD_TURN, DS_KIND_COUNT, 0},
     {"prefix_group", DS_FIELD_PREFIX, DS_KIND_TEXT, 0},
     {"prefix_length", DS_FIELD_PREFIX_TOKENS, DS_KIND_TOKENS, 0},
+    {"image_tokens", DS_FIELD_IMAGE_TOKENS, DS_KIND_TOKENS, 0},
     {"model", DS_FIELD_MODEL, DS_KIND_TEXT, 0},
     {"vllm_priority", DS_FIELD_PRIORITY, DS_KIND_INTEGER, 0},
     {"send_time_us", DS_FLAT_AGE, DS_KIND_TIME, US},
@@ -240,7 +241,8 @@ const char *const ds_field_names[DS_FIELD_N] = {[DS_FIELD_ARRIVAL] = "arrival",
                                                 [DS_FIELD_E2E] = "e2e",
                                                 [DS_FIELD_PREFIX] = "prefix",
                                                 [DS_FIELD_PREFIX_TOKENS] = "prefix_tokens",
-                                                [DS_FIELD_IMAGES] = "images"};
+                                                [DS_FIELD_IMAGES] = "images",
+                                                [DS_FIELD_IMAGE_TOKENS] = "image_tokens"};
 
 static ds_flat_kind kind_of(const ds_map_entry *e) {
   switch (e->field) {
@@ -248,6 +250,7 @@ static ds_flat_kind kind_of(const ds_map_entry *e) {
   case DS_FIELD_OUTPUT:
   case DS_FIELD_MAX_TOKENS:
   case DS_FIELD_PREFIX_TOKENS:
+  case DS_FIELD_IMAGE_TOKENS:
     return DS_KIND_TOKENS;
   case DS_FIELD_TURN:
   case DS_FIELD_IMAGES:

@@ -30,6 +30,7 @@ void ds_trace_has_of(const ds_request *r, const char *id, const ds_more *m,
   seen[DS_HAS_CAP] += r->max_tokens > r->output_tokens;
   seen[DS_HAS_SUB_MS] += r->arrival_ns % DS_NS_PER_MS != 0;
   seen[DS_HAS_SUB_US] += r->arrival_ns % 1000 != 0;
+  seen[DS_HAS_IMAGES] += r->images > 0;
   if (m == NULL) return;
   seen[DS_HAS_SESSION] += m->session != NULL;
   seen[DS_HAS_TURN] += m->has_turn;
@@ -41,7 +42,6 @@ void ds_trace_has_of(const ds_request *r, const char *id, const ds_more *m,
   seen[DS_HAS_BLOCKS] += m->n_blocks > 0;
   seen[DS_HAS_PREFIX] += m->prefix != NULL && m->n_blocks == 0;
   seen[DS_HAS_MEASURED] += m->ttft_ns >= 0 || m->e2e_ns >= 0 || m->queue_ns >= 0;
-  seen[DS_HAS_IMAGES] += m->images > 0;
 }
 
 /* ---- pieces ---- */
@@ -111,6 +111,9 @@ static void jsonl_row(ds_outfile *out, uint64_t index, const ds_request *r, cons
   if (id != NULL) json_text(out, "id", id);
   if (r->max_tokens > r->output_tokens) ds_out_printf(out, ",\"max_tokens\":%u", r->max_tokens);
   if (r->priority != 0) ds_out_printf(out, ",\"priority\":%d", (int)r->priority);
+  if (r->images > 0) ds_out_printf(out, ",\"images\":%u", r->images);
+  if (r->image_tokens > 0) ds_out_printf(out, ",\"image_tokens\":%u", r->image_tokens);
+  if (r->image_tokens > 0) ds_out_printf(out, ",\"image_at\":%u", r->image_at);
   if (m != NULL) {
     if (m->tenant != NULL) json_text(out, "tenant", m->tenant);
     if (m->session != NULL) json_text(out, "session", m->session);
@@ -244,8 +247,8 @@ static void tracev2_row(ds_outfile *out, uint64_t index, const ds_request *r, co
   csv_text(out, m->session);
   ds_out_printf(out, ",%u,", m->turn);
   csv_text(out, m->n_blocks == 0 ? m->prefix : NULL);
-  ds_out_printf(out, ",%u,true,%u,%u,%u,0,0,0,0,", m->n_blocks == 0 ? m->prefix_tokens : 0,
-                r->input_tokens, r->output_tokens, r->input_tokens);
+  ds_out_printf(out, ",%u,true,%u,%u,%u,%u,0,0,0,", m->n_blocks == 0 ? m->prefix_tokens : 0,
+                r->input_tokens, r->output_tokens, r->input_tokens - r->image_tokens, r->image_tokens);
   csv_text(out, m->model);
   ds_out_printf(out, ",0,0,%lld,%lld,%lld,%lld,0,ok,,,%lld\n", us, us,
                 m->ttft_ns > 0 ? us + (long long)(m->ttft_ns / 1000) : 0,
@@ -257,7 +260,7 @@ static const ds_trace_writer writers[] = {
     {"jsonl",
      BIT(DS_HAS_ID) | BIT(DS_HAS_SESSION) | BIT(DS_HAS_TURN) | BIT(DS_HAS_THINK) |
          BIT(DS_HAS_CLASS) | BIT(DS_HAS_TENANT) | BIT(DS_HAS_PRIORITY) | BIT(DS_HAS_CAP) |
-         BIT(DS_HAS_BLOCKS) | BIT(DS_HAS_PREFIX) | BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US),
+         BIT(DS_HAS_BLOCKS) | BIT(DS_HAS_PREFIX) | BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US) | BIT(DS_HAS_IMAGES),
      NULL, jsonl_row},
     {"azure", BIT(DS_HAS_SUB_MS) | BIT(DS_HAS_SUB_US), azure_begin, azure_row},
     {"mooncake",

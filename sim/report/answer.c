@@ -309,14 +309,15 @@ static const char *reason(const char *bottleneck) {
                                         {"decode_compute", "decode is bound by arithmetic"},
                                         {"communication", "GPUs wait for each other"},
                                         {"host", "the host holds the GPUs up"},
-                                        {"prefill", "prompts take the time"}};
+                                        {"prefill", "prompts take the time"},
+                                        {"encoder", "images being encoded take the time"}};
   for (size_t i = 0; i < DS_ARRAY_LEN(text); i++)
     if (strcmp(text[i][0], bottleneck) == 0) return text[i][1];
   return bottleneck;
 }
 
 static double bottleneck_share(const ds_summary *s) {
-  double most = s->prefill_share;
+  double most = s->prefill_share > s->encoder_share ? s->prefill_share : s->encoder_share;
   for (int p = 0; p < DS_PART_N; p++)
     if (s->busy_share[p] > most) most = s->busy_share[p];
   return most;
@@ -331,6 +332,9 @@ static void why(ds_outfile *out, const ds_report *r) {
     put(&l, "the linear model has no causes");
   else
     put(&l, "%s (%.0f %% of busy time)", reason(s->bottleneck), 100 * bottleneck_share(s));
+  bool linear = r->scenario->run.cost_tier == DS_COST_LINEAR;
+  if (s->encoder_share > 0 && !linear && strcmp(s->bottleneck, "encoder") != 0)
+    put(&l, ", encoding images %.0f %%", 100 * s->encoder_share);
   put(&l, "; GPUs busy %.0f %%", 100 * s->busy_fraction);
   if (s->kv_known) put(&l, "; KV pool %.0f %% full", 100 * s->kv_max);
   double total = 0;
@@ -403,6 +407,7 @@ static void trust(ds_outfile *out, const ds_report *r) {
     put(&l, " (%lld measured runs, %s)", (long long)any->runs, r->bands->date);
   }
   if (run->cost_tier == DS_COST_ROOFLINE) put_grade(&l, run);
+  if (run->cost_tier == DS_COST_ROOFLINE && r->drive->result->with_images) put(&l, "; the time of encoding images is not validated");
   ds_wrapped(out, "trust", l.text);
 }
 
@@ -432,6 +437,10 @@ static void assumed(ds_outfile *out, const ds_report *r) {
   } else {
     put(&l, "; no network");
   }
+  double prepare_s = sc->run.cost_tier == DS_COST_ROOFLINE ? sc->run.pool.engine.api_per_image_token_s : 0;
+  if (res->with_images && prepare_s > 0) put(&l, "; pictures are decoded and scaled in %.0f us a token before the queue", prepare_s * 1e6);
+  else if (res->with_images) put(&l, "; pictures arrive decoded and scaled");
+  if (res->with_images && w->image_assumed[0] != '\0') put(&l, "; those of a size that the trace does not say have %s pixels", w->image_assumed);
   if (w->no_stream) put(&l, "; clients do not stream: the first content is the last");
   if (sc->run.cost_tier == DS_COST_ROOFLINE)
     put(&l, "; %s engine overheads", sc->run.pool.engine.name);

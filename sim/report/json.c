@@ -8,6 +8,7 @@
 #include "report/kv_report.h"
 #include "report/json_writer.h"
 #include "report/trace_info.h"
+#include "report/images.h"
 #include "report/report.h"
 #include "study/measured.h"
 
@@ -159,6 +160,7 @@ static void additions(ds_json *j, const ds_report *r) {
     ds_json_count(j, "wasted_decode_slots", r->drive->result->wasted_decode_slots);
   if (r->scenario->run.pool.speculative.method != DS_DRAFT_NONE)
     speculation(j, &r->scenario->run.pool.speculative, &r->drive->result->speculation);
+  if (r->drive->result->with_images) ds_images_json(j, r);
   ds_json_count(j, "num_preemptions", r->drive->result->num_preemptions);
   ds_json_count(j, "recomputed_tokens", r->drive->result->recomputed_tokens);
   maybe(j, "kv_utilization_mean", s->kv_known, s->kv_mean);
@@ -412,7 +414,7 @@ bool ds_json_report(ds_outfile *out, const ds_report *r) {
   ds_json_text(&j, "bottleneck", r->summary->bottleneck);
   bounds(&j, &r->summary->bounds);
   ds_json_object(&j, "blame_s");
-  for (int c = 0; c < DS_CAUSE_N; c++)
+  for (int c = 0; c < ds_causes_shown(r->drive->result); c++)
     ds_json_number(&j, ds_cause_name((ds_cause)c), ds_wide_double(r->drive->result->blame_ns[c]) / 1e9);
   ds_json_end_object(&j);
   trust(&j, r);

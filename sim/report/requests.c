@@ -49,13 +49,13 @@ static void csv_cell(ds_outfile *out, const char *text) {
   ds_out_bytes(out, "\"", 1);
 }
 
-static void csv_header(ds_outfile *out) {
+static void csv_header(ds_outfile *out, const ds_result *r) {
   ds_out_text(out, "id,session,class,arrival_s,input_tokens,output_tokens,cached_tokens,status,"
                    "replica,scheduled_s,"
                    "first_token_s,finish_s,ttft_ms,tpot_ms,e2el_ms,max_itl_ms,preemptions");
-  for (int c = 0; c < DS_CAUSE_N; c++)
+  for (int c = 0; c < ds_causes_shown(r); c++)
     ds_out_printf(out, ",blame_%s_ms", ds_cause_name((ds_cause)c));
-  ds_out_text(out, "\n");
+  ds_out_text(out, r->with_images ? ",images,image_tokens\n" : "\n");
 }
 
 static char *put_text(char *p, const char *text) {
@@ -76,7 +76,7 @@ static char *put_cell_time(char *p, int64_t ns, int digits) {
 #define CSV_EMPTY ",,,,,,,,,"
 
 /* A request without an answer: status says why. */
-static void csv_failed(ds_outfile *out, int64_t arrival_ns, uint32_t input, uint32_t output,
+static void csv_failed(ds_outfile *out, const ds_result *r, int64_t arrival_ns, uint32_t input, uint32_t output,
                        const char *status, const char *id, const char *class_name) {
   csv_cell(out, id);
   ds_out_text(out, ",,");
@@ -87,8 +87,8 @@ static void csv_failed(ds_outfile *out, int64_t arrival_ns, uint32_t input, uint
   p = put_cell_u64(p, output);
   ds_out_used(out, (size_t)(p - start));
   ds_out_printf(out, ",0,%s" CSV_EMPTY, status);
-  for (int c = 0; c < DS_CAUSE_N; c++) ds_out_bytes(out, ",", 1);
-  ds_out_text(out, "\n");
+  for (int c = 0; c < ds_causes_shown(r); c++) ds_out_bytes(out, ",", 1);
+  ds_out_text(out, r->with_images ? ",,\n" : "\n");
 }
 
 /* Of a request that was admitted. With "warmup" it is in no figure, answered or not. */
@@ -96,10 +96,10 @@ static const char *status_of(const ds_drive *drive, const ds_record *q) {
   return ds_warmup_has(&drive->warmup, q) ? "warmup" : q->timed_out ? "timeout" : "ok";
 }
 
-static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const char *status,
+static void csv_row(ds_outfile *out, const ds_result *r, const ds_record *q, const char *id, const char *status,
                     const char *class_name) {
   if (q->timed_out) {
-    csv_failed(out, q->arrival_ns, q->input_tokens, q->output_tokens, status, id, class_name);
+    csv_failed(out, r, q->arrival_ns, q->input_tokens, q->output_tokens, status, id, class_name);
     return;
   }
   csv_cell(out, id);
@@ -123,14 +123,15 @@ static void csv_row(ds_outfile *out, const ds_record *q, const char *id, const c
   p = put_cell_time(p, q->finish_ns - q->arrival_ns, 6);
   p = put_cell_time(p, q->max_itl_ns, 6);
   p = put_cell_u64(p, q->preemptions);
-  for (int c = 0; c < DS_CAUSE_N; c++) p = put_cell_time(p, q->blame_ns[c], 6);
+  for (int c = 0; c < ds_causes_shown(r); c++) p = put_cell_time(p, q->blame_ns[c], 6);
+  if (r->with_images) p = put_cell_u64(put_cell_u64(p, q->images), q->image_tokens);
   *p++ = '\n';
   ds_out_used(out, (size_t)(p - start));
 }
 
-static void csv_rejected(ds_outfile *out, const ds_rejected *q, const char *id,
+static void csv_rejected(ds_outfile *out, const ds_result *r, const ds_rejected *q, const char *id,
                          const char *class_name) {
-  csv_failed(out, q->request.arrival_ns, q->request.input_tokens, q->request.output_tokens,
+  csv_failed(out, r, q->request.arrival_ns, q->request.input_tokens, q->request.output_tokens,
              "rejected", id, class_name);
 }
 
@@ -143,16 +144,16 @@ bool ds_requests_csv(ds_outfile *out, const ds_drive *drive, const char *class_n
   const size_t n = all_of(drive);
   const ds_record **rows = in_order(drive);
   if (rows == NULL) return false;
-  csv_header(out);
+  csv_header(out, drive->result);
   const ds_oversize *o = &drive->oversize;
   size_t away = 0;
   for (size_t i = 0; i <= n && !ds_out_failed(out); i++) {
     uint64_t index = i < n ? ds_oversize_trace_index(o, rows[i]->index) : UINT64_MAX;
     for (; away < o->n && o->rejected[away].index < index; away++)
-      csv_rejected(out, &o->rejected[away], ds_trace_id(drive->trace, o->rejected[away].index),
+      csv_rejected(out, drive->result, &o->rejected[away], ds_trace_id(drive->trace, o->rejected[away].index),
                    class_of(drive, o->rejected[away].index, class_name));
     if (i < n)
-      csv_row(out, rows[i], ds_trace_id(drive->trace, index), status_of(drive, rows[i]),
+      csv_row(out, drive->result, rows[i], ds_trace_id(drive->trace, index), status_of(drive, rows[i]),
               class_of(drive, index, class_name));
   }
   free(rows);
@@ -216,8 +217,9 @@ static void jsonl_failed(ds_outfile *out, const ds_drive *drive, const ds_reject
                                      "e2el_ms",  "max_itl_ms",  "preemptions"};
   ds_out_printf(out, ",\"cached_tokens\":0,\"status\":\"%s\"", status);
   for (size_t i = 0; i < DS_ARRAY_LEN(none); i++) ds_out_printf(out, ",\"%s\":null", none[i]);
-  for (int c = 0; c < DS_CAUSE_N; c++)
+  for (int c = 0; c < ds_causes_shown(drive->result); c++)
     ds_out_printf(out, ",\"blame_%s_ms\":null", ds_cause_name((ds_cause)c));
+  if (drive->result->with_images) ds_out_text(out, ",\"images\":null,\"image_tokens\":null");
   ds_out_text(out, ",\"itl_ms\":[]}\n");
 }
 
@@ -252,13 +254,15 @@ static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q
   p = put_field_time(p, ",\"max_itl_ms\":", q->max_itl_ns, 6);
   p = put_field_u64(p, ",\"preemptions\":", q->preemptions);
   ds_out_used(out, (size_t)(p - start));
-  for (int c = 0; c < DS_CAUSE_N; c++) {
+  for (int c = 0; c < ds_causes_shown(drive->result); c++) {
     p = start = ds_out_room(out, DS_OUT_ROOM);
     p = put_text(p, ",\"blame_");
     p = put_text(p, ds_cause_name((ds_cause)c));
     p = put_field_time(p, "_ms\":", q->blame_ns[c], 6);
     ds_out_used(out, (size_t)(p - start));
   }
+  if (drive->result->with_images)
+    ds_out_printf(out, ",\"images\":%u,\"image_tokens\":%u", (unsigned)q->images, (unsigned)q->image_tokens);
   jsonl_gaps(out, drive->result, q);
 }
 

@@ -346,7 +346,7 @@ static void throughputs(ds_summary *s, const ds_result *r) {
 }
 
 static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
-  double busy_ns = 0, batch_ns = 0, block_ns = 0, prefill_ns = 0, part_ns[DS_PART_N] = {0};
+  double busy_ns = 0, batch_ns = 0, block_ns = 0, prefill_ns = 0, encoder_ns = 0, part_ns[DS_PART_N] = {0};
   double tokens = 0, iterations = 0;
   int64_t peak = 0;
   for (size_t i = 0; i < r->n_replicas; i++) {
@@ -355,6 +355,7 @@ static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
     batch_ns += ds_wide_double(t->batch_ns);
     block_ns += ds_wide_double(t->kv_block_ns);
     prefill_ns += (double)t->prefill_ns;
+    encoder_ns += (double)t->encoder_ns;
     tokens += (double)t->prefill_tokens + (double)t->decode_tokens;
     iterations += (double)t->iterations;
     for (size_t p = 0; p < DS_PART_N; p++) part_ns[p] += (double)t->part_ns[p];
@@ -381,6 +382,11 @@ static void utilisation(ds_summary *s, const ds_run *run, const ds_result *r) {
   static const char *const names[] = {"decode_memory", "decode_compute", "communication", "host"};
   double most = s->prefill_share = prefill_ns / busy_ns;
   s->bottleneck = "prefill";
+  s->encoder_share = encoder_ns / busy_ns;
+  if (s->encoder_share > most) {
+    most = s->encoder_share;
+    s->bottleneck = "encoder";
+  }
   for (size_t p = 0; p < DS_PART_N; p++) {
     s->busy_share[p] = part_ns[p] / busy_ns;
     if (s->busy_share[p] > most) {

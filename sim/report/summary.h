@@ -47,6 +47,7 @@ typedef struct ds_summary {
   double kv_mean, kv_max; /* share of blocks in use: over busy time, and the peak of any replica */
   double batch_mean, tokens_per_step, busy_fraction;
   double busy_share[DS_PART_N],
+      encoder_share,      /* of busy time: encoding images, */
       prefill_share;      /* of busy time: decode by cause, and what prefill tokens added */
   const char *bottleneck; /* NULL when nothing ran */
   bool has_price, has_energy;

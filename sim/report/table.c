@@ -2,6 +2,7 @@
 /* The table of metrics for people: latencies, throughputs, memory, load. */
 #include <string.h>
 
+#include "report/images.h"
 #include "report/kv_report.h"
 #include "report/numbers.h"
 #include "report/report.h"
@@ -186,6 +187,7 @@ void ds_table(ds_outfile *out, const ds_report *r) {
   memory(out, r);
   load(out, r);
   generated(out, r);
+  if (r->drive->result->with_images) ds_images_line(out, r);
   speculation(out, r);
   if (any_interval(r->summary))
     ds_wrapped(

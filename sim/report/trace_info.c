@@ -95,6 +95,16 @@ static void reuse(ds_outfile *out, const ds_trace_stats *s) {
   paragraph(out, "", line);
 }
 
+static void images(ds_outfile *out, const ds_trace_stats *s) {
+  char line[300], a[DS_NUMBER_BYTES], b[DS_NUMBER_BYTES], c[DS_NUMBER_BYTES];
+  if (s->with_images == 0) return;
+  if (s->image_tokens > 0)
+    snprintf(line, sizeof line, "%s in %s requests, %s tokens of the input", count(a, s->images), count(b, s->with_images), count(c, s->image_tokens));
+  else
+    snprintf(line, sizeof line, "%s in %s requests, of a size that the trace does not say: workload.images does", count(a, s->images), count(b, s->with_images));
+  paragraph(out, "images", line);
+}
+
 static void oddities(ds_outfile *out, const ds_trace *t, const ds_trace_stats *s) {
   char line[400], a[DS_NUMBER_BYTES], b[DS_NUMBER_BYTES];
   const ds_trace_report *p = &s->report;
@@ -170,6 +180,7 @@ void ds_trace_info(ds_outfile *out, const char *name, ds_trace *t, const ds_trac
   length_line(out, "input", &s->input);
   length_line(out, "output", &s->output);
   ds_out_text(out, "\n");
+  images(out, s);
   reuse(out, s);
   oddities(out, t, s);
 }
@@ -265,6 +276,11 @@ void ds_trace_info_json(ds_outfile *out, const char *name, ds_trace *t, const ds
   ds_json_count(&j, "looks_incremental", s->report.looks_incremental);
   length_json(&j, "input", &s->input);
   length_json(&j, "output", &s->output);
+  if (s->with_images > 0) {
+    ds_json_count(&j, "with_images", s->with_images);
+    ds_json_count(&j, "images", s->images);
+    ds_json_count(&j, "image_tokens", s->image_tokens);
+  }
   ds_json_count(&j, "named_prefix_hit_tokens", s->named_hits);
   if (s->with_blocks > 0) reuse_json(&j, s);
   ds_json_end_object(&j);

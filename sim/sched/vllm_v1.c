@@ -6,9 +6,10 @@
  * to the front of the queue; a step that preempted admits nobody. The queue is served first come first served, and its
  * head blocks. With scheduling_policy: priority both go by the priority of requests, ties by arrival: the queue serves the
  * most important one first, and the least important running one is preempted, even if it was served already in this step. Source: vllm-project/vllm v1/core/sched/scheduler.py (schedule, _preempt_request),
- * v1/core/kv_cache_manager.py (allocate_slots), read in commits of 2026. Options that changed between versions:
+ * v1/core/kv_cache_manager.py (allocate_slots), read in commits of 2026. Images: image_budget.h; a request that is preempted in the
+ * step that granted it something does not give back what its images took of the encoder's budget. Options that changed between versions:
  * full_sequence_must_fit (false: before late 2026), watermark_blocks, long_prefill_token_threshold, prefix cache. */
-#include "engine/sched.h"
+#include "sched/image_budget.h"
 
 #include "base/num.h"
 
@@ -57,6 +58,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* What is left while a plan is made. */
 typedef struct budget {
   int64_t tokens, blocks;
+  ds_image_budget images;
 } budget;
 
 static int64_t wanted(const config *c, const ds_sched_view *v, uint32_t slot) {
@@ -64,6 +66,11 @@ static int64_t wanted(const config *c, const ds_sched_view *v, uint32_t slot) {
   if (v->drafts > 0 && ds_view_decodes(&v->req[slot])) n += v->drafts;
   if (c->long_prefill_token_threshold > 0) n = least(n, c->long_prefill_token_threshold);
   return n;
+}
+
+/* The same within a budget of tokens, and of images. */
+static int64_t allowed(const config *c, const ds_sched_view *v, uint32_t slot, int64_t tokens, ds_image_budget *images) {
+  return ds_images_allow(v, slot, ds_view_computed(v, slot), least(wanted(c, v, slot), tokens), images);
 }
 
 static int64_t blocks_for(const ds_sched_view *v, uint32_t slot, int64_t tokens) {
@@ -92,12 +99,14 @@ static void give(const ds_sched_view *v, ds_plan *out, budget *b, uint32_t slot,
 /* Everybody gets what they want, so the order of the running list does not matter. False: it may. */
 static bool serve_all(const config *c, const ds_sched_view *v, ds_plan *out, budget *b) {
   int64_t tokens = b->tokens - v->n_decoding, blocks = b->blocks - v->decode_blocks;
+  ds_image_budget images = b->images;
   if (tokens < 0 || blocks < 0) return false;
   for (uint32_t i = 0; i < v->n_prefilling; i++) {
     uint32_t slot = v->prefilling[i];
     int64_t n = wanted(c, v, slot);
     bool last = slot == v->running_tail; /* nobody behind it could miss what it takes */
     if (last && n > tokens) n = tokens;
+    if (n <= tokens) n = ds_images_allow(v, slot, ds_view_computed(v, slot), n, &images);
     int64_t need = n > 0 ? blocks_for(v, slot, n) : 0;
     if (n > tokens || need > blocks) {
       out->n_grants = 0;
@@ -108,7 +117,7 @@ static bool serve_all(const config *c, const ds_sched_view *v, ds_plan *out, bud
     tokens -= n;
     blocks -= need;
   }
-  *b = (budget){tokens, blocks};
+  *b = (budget){tokens, blocks, images};
   out->decode_all = true;
   return true;
 }
@@ -123,7 +132,8 @@ static bool shrink(const ds_sched_view *v, ds_plan *out, budget *b) {
     out->preempt[out->n_preempt++] = slot;
     n--;
   }
-  *b = (budget){b->tokens - n, blocks - need};
+  b->tokens -= n;
+  b->blocks = blocks - need;
   out->decode_all = true;
   return true;
 }
@@ -133,9 +143,14 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
   uint32_t tail = v->running_tail; /* last one not preempted */
   for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE && b->tokens > 0; slot = v->req[slot].next) {
     bool decodes = v->req[slot].phase == DS_PHASE_DECODE;
-    int64_t n = decodes ? 1 : least(wanted(c, v, slot), b->tokens);
+    ds_image_budget images = b->images;
+    int64_t n = decodes ? 1 : allowed(c, v, slot, b->tokens, &images);
     int64_t need = blocks_for(v, slot, n);
     bool self = false;
+    if (n == 0) { /* its next image must wait */
+      if (slot == tail) break;
+      continue;
+    }
     while (need > b->blocks && !self) {
       self = tail == slot;
       b->blocks += ds_view_freed(v, tail, out);
@@ -149,6 +164,7 @@ static void serve_in_order(const config *c, const ds_sched_view *v, ds_plan *out
       b->blocks -= need;
     } else {
       give(v, out, b, slot, n, need);
+      b->images = images;
     }
     if (slot == tail) break;
   }
@@ -196,7 +212,9 @@ static void serve_by_priority(const config *c, const ds_sched_view *v, ds_plan *
   for (uint32_t slot = v->running_head; slot != DS_SLOT_NONE && b->tokens > 0; slot = v->req[slot].next) {
     if (preempted(out, slot)) continue;
     bool decodes = v->req[slot].phase == DS_PHASE_DECODE, self = false;
-    int64_t n = decodes ? 1 : least(wanted(c, v, slot), b->tokens), need = blocks_for(v, slot, n);
+    ds_image_budget images = b->images;
+    int64_t n = decodes ? 1 : allowed(c, v, slot, b->tokens, &images), need = blocks_for(v, slot, n);
+    if (n == 0) continue;
     while (need > b->blocks && !self) self = preempt_worst(v, out, b) == slot;
     if (self) break;
     if (decodes) {
@@ -205,6 +223,7 @@ static void serve_by_priority(const config *c, const ds_sched_view *v, ds_plan *
       b->blocks -= need;
     } else {
       give(v, out, b, slot, n, need);
+      b->images = images;
     }
   }
   out->decode_all = out->n_preempt == 0 && out->n_decode == v->n_decoding;
@@ -249,7 +268,9 @@ static void serve_queue(const config *c, const state *s, const ds_sched_view *v,
       out->blocked = DS_BLOCKED_OTHER;
       return;
     }
-    n = least(n, b->tokens);
+    ds_image_budget images = b->images;
+    n = ds_images_allow(v, slot, hit, least(n, b->tokens), &images);
+    if (n == 0) break; /* its image must wait, and who is behind it */
     /* Other blocks of a hit are free ones: taking them back costs as much as new ones. */
     int64_t need = (int64_t)ds_blocks_of((uint32_t)(hit + n), v->block_tokens) - shared;
     int64_t test = c->full_sequence_must_fit ? (int64_t)ds_blocks_of((uint32_t)known, v->block_tokens) - shared : need;
@@ -261,6 +282,7 @@ static void serve_queue(const config *c, const state *s, const ds_sched_view *v,
     out->grants[out->n_grants++] = (ds_grant){.slot = slot, .tokens = (uint32_t)n, .cached_tokens = (uint32_t)hit};
     b->tokens -= n;
     b->blocks -= need;
+    b->images = images;
     hits += hit_blocks - shared;
     running++;
   }
@@ -269,7 +291,7 @@ static void serve_queue(const config *c, const state *s, const ds_sched_view *v,
 
 static DS_APART ds_status plan_in_full(const state *s, const ds_sched_view *v, ds_plan *out) {
   const config *c = v->config;
-  budget b = {c->max_num_batched_tokens, v->free_blocks};
+  budget b = {c->max_num_batched_tokens, v->free_blocks, {v->encoder_budget, v->encoder_room}};
   if (!serve_all(c, v, out, &b)) {
     if (ranked(c)) serve_by_priority(c, v, out, &b);
     else if (!shrink(v, out, &b)) serve_in_order(c, v, out, &b);

@@ -113,6 +113,7 @@ typedef struct ds_engine_card {
   double small_kernel_s; /* fixed time of one elementwise kernel */
   double api_per_request_s, api_per_token_s; /* outside the iteration: HTTP and queues between processes, stream */
   double tokenise_s;     /* per prompt token, one prompt at a time, before that; 0: not modelled */
+  double api_per_image_token_s; /* outside the iteration: decoding and scaling a picture; 0: nothing */
   /* This engine's kernels against those that hardware cards were fitted to (several libraries pooled); 0: not given, 1.
    * Factors on the share of bandwidth, on the share of arithmetic of 8- and 4-bit products (where libraries differ most),
    * and on the fixed times that a captured graph does not hide. */

@@ -110,6 +110,7 @@ static double expert_params(const ds_model *m) {
   return 3 * h * f + (m->linear_bias ? 2 * f + h : 0);
 }
 
+/* Of the language model itself. */
 static double params_with(const ds_model *m, double experts_counted) {
   double h = (double)m->hidden, norm = h * (m->norm_bias ? 2 : 1);
   double norms = m->norms_per_layer > 0 ? (double)m->norms_per_layer : 2;
@@ -124,10 +125,14 @@ static double params_with(const ds_model *m, double experts_counted) {
     all += moe * (experts_counted * expert_params(m) +
                   3 * h * (double)m->shared_ffn * (double)m->shared_experts + h * (double)m->experts +
                   (m->router_bias ? (double)m->experts : 0));
-  return all + (double)m->encoder_params + (double)m->extra_params;
+  return all + (double)m->extra_params;
 }
 
-double ds_model_params(const ds_model *m) { return params_with(m, (double)m->experts); }
+double ds_model_encoder_params(const ds_model *m) { return (double)m->encoder_params + ds_vision_params(&m->vision); }
+
+double ds_model_params(const ds_model *m) {
+  return params_with(m, (double)m->experts) + ds_model_encoder_params(m);
+}
 
 double ds_model_active_params(const ds_model *m) { return params_with(m, (double)m->top_k); }
 

@@ -3,7 +3,7 @@
 #ifndef DS_SPEC_MODEL_H
 #define DS_SPEC_MODEL_H
 
-#include "base/types.h"
+#include "spec/vision.h"
 
 /* How a tensor is stored and in which arithmetic it is multiplied (cost-model page, section 3.1). */
 typedef enum ds_format {
@@ -61,16 +61,18 @@ typedef struct ds_model {
   int64_t state_layers;
   int64_t state_params;  /* weights of one such layer's mixer */
   int64_t state_bytes;   /* what one sequence keeps in one such layer */
-  int64_t encoder_params; /* dense encoder of images or sound, held beside the model */
+  int64_t encoder_params; /* an encoder of which nothing else is known (of sound, say), held beside the model */
+  ds_vision vision;      /* encoder of images; its layers 0: none */
   int64_t extra_params;  /* anything else that the checkpoint holds, replicated on no layer */
   ds_format weights;     /* format of the published checkpoint */
   ds_format expert_weights; /* the same of its experts */
   double published_params; /* as published, for the card's own test; 0 unknown */
 } ds_model;
 
-/* Parameters in all, embeddings and norms included. */
+/* Parameters in all, embeddings, norms and encoders included; those of the encoders. */
 double ds_model_params(const ds_model *m);
-/* Of which so many take part in each token: top_k experts of each layer, shared ones and all else. */
+double ds_model_encoder_params(const ds_model *m);
+/* Of which so many take part in each token: top_k experts of each layer, shared ones and all else but encoders. */
 double ds_model_active_params(const ds_model *m);
 /* Layers by kind. Those with attention, and of them those that read every cached token; those with experts. */
 int64_t ds_model_attention_layers(const ds_model *m);

@@ -10,9 +10,10 @@
 
 typedef enum ds_cost_tier { DS_COST_ROOFLINE, DS_COST_SPEED_OF_LIGHT, DS_COST_LINEAR } ds_cost_tier;
 
-typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequence x D + draft_token x drafts */
+typedef struct ds_linear { /* seconds: step + prefill_token x P + decode_sequence x D + draft_token x drafts + image_token x encoded tokens */
   double step_s, prefill_token_s, decode_sequence_s, draft_token_s;
-  double scheduling_s; /* of the host, per iteration */
+  double scheduling_s;  /* of the host, per iteration */
+  double image_token_s; /* of encoding, for each token of an image */
 } ds_linear;
 
 typedef enum ds_eviction { DS_EVICT_LRU, DS_EVICT_LFU, DS_EVICT_FIFO } ds_eviction;
@@ -46,6 +47,8 @@ typedef struct ds_pool {
   bool two_batch_overlap;    /* halves of a batch take turns: one computes while the other communicates */
   int64_t redundant_experts; /* copies of busy experts, which even out the load */
   double power_cap_w;        /* per device; 0: none */
+  bool encoder_by_image;     /* every rank has the whole encoder of images, and encodes its share of them; else they split it */
+  bool language_model_only;  /* the encoder of images is not loaded, and no request may have any */
   /* From the scheduler's options, copied here by the caller because memory and price depend on them. */
   int64_t max_num_seqs, max_num_batched_tokens;
 } ds_pool;

@@ -82,6 +82,7 @@ static ds_status check_model(const check *c) {
                              m->index_heads < 1 || m->index_head_dim < 1))
     return fault(c, "model",
                  "sparse attention needs latent attention with q_lora, index_heads and index_head_dim");
+  DS_TRY(ds_vision_check(&m->vision, m->hidden, c->err));
   if (ds_model_reach(m) > DS_REACH_MAX) return fault(c, "model", "windows beyond 1,048,576 tokens");
   if ((unsigned)c->run->expert_weights >= DS_FMT_N)
     return fault(c, "expert_weights", "unknown format");

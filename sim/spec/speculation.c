@@ -32,12 +32,16 @@ bool ds_drafter_run(const ds_run *run, ds_run *out) {
   out->pool.engine.per_iteration_s = out->pool.engine.per_request_s = 0;
   if (method == DS_DRAFT_MODEL) {
     out->model = run->pool.speculative.draft;
+    out->model.encoder_params = 0;
+    out->model.vision = (ds_vision){0}; /* it reads the embeddings that the large model's encoder made */
     out->weights = out->model.weights;
     out->expert_weights = out->model.expert_weights;
     return true;
   }
   ds_model *m = &out->model;
   m->layers = m->full_layers = 1;
+  m->encoder_params = 0;
+  m->vision = (ds_vision){0};
   m->dense_layers = m->state_layers = 0;
   m->moe_every = 1;
   if (method == DS_DRAFT_EAGLE) {

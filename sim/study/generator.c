@@ -8,6 +8,7 @@
 #include "io/trace_source.h"
 #include "study/generator_laws.h"
 
+#define IMAGES_MAX  4096       /* of one request */
 #define CONTEXT_MAX 1000000000 /* of a session whose scenario states no limit */
 
 struct ds_generator {
@@ -15,6 +16,7 @@ struct ds_generator {
   uint64_t seed, emitted;
   ds_arrival_maker arrivals;
   ds_sampler input, output, turns, think, more_input, agents, agent_turns, agent_input, group;
+  ds_sampler image_count, image_tokens;
   bool ended;
   /* rows of a trace to draw lengths from */
   struct pair {
@@ -94,6 +96,25 @@ static void draw_prefix(const ds_generator *g, uint64_t entity, ds_generated *q)
   }
 }
 
+/* Images behind the shared prefix; their tokens come on top of the text's. entity: the request, or its session. */
+static void draw_images(const ds_generator *g, uint64_t entity, ds_generated *q) {
+  const ds_image_law *m = &g->w.images;
+  if (!m->on) return;
+  ds_rng r = ds_rng_stream(g->seed, DS_PURPOSE_IMAGES, entity);
+  if (m->share < 1 && ds_rng_unit(&r) >= m->share) return;
+  uint32_t n = ds_length_draw(&g->image_count.law, g->seed, DS_PURPOSE_IMAGES, entity + ((uint64_t)1 << 61));
+  uint64_t tokens = 0;
+  if (n > IMAGES_MAX) n = IMAGES_MAX;
+  for (uint32_t i = 0; i < n; i++)
+    tokens += ds_length_draw(&g->image_tokens.law, g->seed, DS_PURPOSE_IMAGES,
+                             ((uint64_t)1 << 62) + entity * IMAGES_MAX + i);
+  if (tokens >= DS_LENGTH_MAX - q->input_tokens) return; /* no input has so many */
+  q->images = n;
+  q->image_tokens = (uint32_t)tokens;
+  q->image_at = q->prefix_tokens < q->input_tokens ? q->prefix_tokens : q->input_tokens;
+  q->input_tokens += (uint32_t)tokens;
+}
+
 static bool read_pairs(ds_generator *g, ds_diag *d) {
   ds_workload rows;
   memset(&rows, 0, sizeof rows);
@@ -161,6 +182,7 @@ static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint6
   const ds_session_law *s = &g->w.session;
   uint32_t epoch = 0, prefix = 0;
   uint64_t group = 0;
+  ds_generated shown = {0}; /* with the session's images */
   uint64_t context = 0, most = s->max_context > 0 ? (uint64_t)s->max_context : CONTEXT_MAX;
   *last = after;
   for (uint32_t turn = 0; turn < turns; turn++) {
@@ -171,10 +193,17 @@ static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint6
     uint32_t fresh = ds_length_draw(law, g->seed, DS_PURPOSE_INPUT_TOKENS, i);
     q.output_tokens = ds_length_draw(&g->output.law, g->seed, DS_PURPOSE_OUTPUT_TOKENS, i);
     q.input_tokens = sum_tokens(context, fresh);
-    if (turn == 0 && !nested) draw_prefix(g, session, &q);
+    if (turn == 0 && !nested) {
+      draw_prefix(g, session, &q);
+      draw_images(g, session, &q);
+      shown = q;
+    }
     if (turn > 0) { /* every prompt of the session begins so */
       q.prefix_group = group;
       q.prefix_tokens = prefix;
+      q.images = shown.images; /* they stay part of the conversation */
+      q.image_tokens = shown.image_tokens;
+      q.image_at = shown.image_at;
     }
     group = q.prefix_group;
     prefix = q.prefix_tokens;
@@ -182,9 +211,11 @@ static bool add_turns(ds_generator *g, uint64_t session, int64_t start_ns, uint6
       if (s->compact_to == 0) return true;
       q.input_tokens = sum_tokens((uint64_t)s->compact_to, fresh);
       epoch++;
+      shown = (ds_generated){0}; /* a summary has none of them */
     }
     q.epoch = epoch;
     cut_to(&q, most);
+    if (shown.images == 0 || (uint64_t)q.image_at + q.image_tokens > q.input_tokens) q.images = q.image_tokens = q.image_at = 0;
     if (turn > 0 || nested)
       q.think_ns =
           turn == 0
@@ -312,6 +343,9 @@ static bool samplers(ds_generator *g, ds_diag *d) {
     g->group.law = ds_length_zipf(p->theta, 1, (double)p->groups);
   else if (p->groups > 0)
     g->group.law = ds_length_uniform(1, (double)p->groups);
+  if (w->images.on && (!ds_sampler_of(&w->images.count, "images.count", &g->image_count, d) ||
+                       !ds_sampler_of(&w->images.tokens, "images.tokens", &g->image_tokens, d)))
+    return false;
   if (w->rows_path[0] != '\0') return read_pairs(g, d);
   if (!ds_sampler_of(&w->input, "input_tokens", &g->input, d) ||
       !ds_sampler_of(&w->output, "output_tokens", &g->output, d))
@@ -361,6 +395,7 @@ static bool one_alone(ds_generator *g, ds_generated *q, ds_diag *d) {
   }
   draw_lengths(g, i, q);
   draw_prefix(g, i, q);
+  draw_images(g, i, q);
   return true;
 }
 

@@ -16,6 +16,7 @@ typedef struct ds_generated {
   bool grows;             /* its prompt holds the session so far (users: it does not) */
   uint64_t prefix_group;  /* from 1; 0: none */
   uint32_t prefix_tokens; /* how much of the prompt its group shares */
+  uint32_t images, image_tokens, image_at; /* their tokens are among the input's, from this one on */
 } ds_generated;
 
 typedef struct ds_generator ds_generator;

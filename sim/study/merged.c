@@ -108,6 +108,10 @@ static bool merged_rows(ds_source *source, ds_row *rows, size_t cap, size_t *n, 
                             .stream = (uint32_t)k,
                             .after = q->after > 0 ? 1 + s->place[q->after - 1] : 0,
                             .think_ns = q->think_ns,
+                            .images = q->images,
+                            .image_tokens = q->image_tokens,
+                            .image_at = q->image_at,
+                            .image_placed = true,
                             .spans = q->spans,
                             .n_spans = q->n_spans};
     s->read++;

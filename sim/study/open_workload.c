@@ -49,6 +49,10 @@ static bool generated_rows(ds_source *s, ds_row *rows, size_t cap, size_t *n, ds
                        .output_tokens = g->batch[i].output_tokens,
                        .after = g->batch[i].after,
                        .think_ns = g->batch[i].think_ns,
+                       .images = g->batch[i].images,
+                       .image_tokens = g->batch[i].image_tokens,
+                       .image_at = g->batch[i].image_at,
+                       .image_placed = true,
                        .n_spans = n_spans,
                        .spans = n_spans > 0 ? g->span[i] : NULL};
   }

@@ -23,6 +23,11 @@ static ds_request shorter(const ds_request *r, uint32_t input, uint32_t output) 
   s.output_tokens = output;
   if (input < r->input_tokens) s.span_tokens = input; /* what is behind a cut is not what it was */
   if (s.max_tokens > output) s.max_tokens = output;
+  uint32_t left = s.image_at < input ? input - s.image_at : 0; /* for images */
+  if (s.image_tokens > left) {
+    s.images = (uint32_t)((uint64_t)s.images * left / s.image_tokens); /* whole ones; what else is cut is text */
+    s.image_tokens = s.images > 0 ? (uint32_t)((uint64_t)r->image_tokens * s.images / r->images) : 0;
+  }
   return s;
 }
 

@@ -342,11 +342,13 @@ static bool add(work *w, const ds_request *r, const ds_more *m, ds_trace_stats *
   if (context > s->max_context) s->max_context = context;
   s->with_priority += r->priority != 0;
   s->with_cap += r->max_tokens > r->output_tokens;
+  s->with_images += r->images > 0;
+  s->images += r->images;
+  s->image_tokens += r->image_tokens;
   if (m == NULL) return true;
   s->with_prefix += m->prefix != NULL;
   if (m->prefix != NULL && m->n_blocks == 0 && !name(w, r, m, s)) return false;
   s->with_class += m->class_name != NULL;
-  s->with_images += m->images > 0;
   s->with_blocks += m->n_blocks > 0;
   if (m->session != NULL && !follow(w, m, s)) return false;
   if (m->n_blocks == 0) return true;

@@ -32,6 +32,7 @@ typedef struct ds_trace_stats {
   uint64_t sessions, in_sessions, max_turns,
       broken; /* broken: turns whose blocks do not extend the one before */
   uint64_t with_blocks, with_prefix, with_class, with_priority, with_cap, with_images;
+  uint64_t images, image_tokens; /* tokens: 0 where the trace says only how many images there are */
   /* Prefix reuse with a cache that holds everything at once; counts in blocks of block_tokens */
   uint32_t block_tokens; /* 0: no blocks, or of several sizes */
   uint64_t blocks, unique_blocks, hit_blocks, hit_tokens, full_hits, block_input;

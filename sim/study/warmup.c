@@ -63,6 +63,8 @@ static void add_request(const ds_slo_request *limits, const ds_record *q, ds_res
   out->output_tokens += q->output_tokens;
   out->num_preemptions += q->preemptions;
   out->cached_tokens += q->cached_tokens;
+  out->images += q->images;
+  out->image_tokens += q->image_tokens;
   for (int c = 0; c < DS_CAUSE_N; c++) ds_wide_add(&out->blame_ns[c], (uint64_t)q->blame_ns[c]);
   judge(limits, q, out);
 }
@@ -72,6 +74,7 @@ static void blank(ds_result *r, size_t n) {
   r->submitted -= n;
   r->completed = r->timed_out = r->good = r->miss_ttft = r->miss_tpot = r->miss_itl = r->miss_e2e = 0;
   r->input_tokens = r->output_tokens = r->num_preemptions = r->cached_tokens = 0;
+  r->images = r->image_tokens = 0;
   r->last_finish_ns = 0;
   memset(r->blame_ns, 0, sizeof r->blame_ns);
   r->ttft_ns += n;

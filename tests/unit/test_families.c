@@ -85,7 +85,11 @@ static const struct {
      "'interleave_moe_layer_step': 1, 'intermediate_size': 8192, 'intermediate_size_mlp': 16384,"
      "'max_position_embeddings': 10485760, 'num_attention_heads': 40, 'num_experts_per_tok': 1,"
      "'num_hidden_layers': 48, 'num_key_value_heads': 8, 'num_local_experts': 16,"
-     "'vocab_size': 202048}}"},
+     "'vocab_size': 202048}, "
+     "'vision_config': {'hidden_size': 1408, 'image_size': 336, 'intermediate_size': 5632, "
+     "'model_type': 'llama4_vision_model', 'num_attention_heads': 16, 'num_hidden_layers': 34, "
+     "'patch_size': 14, 'pixel_shuffle_ratio': 0.5, 'projector_input_dim': 4096, "
+     "'projector_output_dim': 4096, 'vision_output_dim': 4096}}"},
     {"mistral-7b-v0.1",
      "{'architectures': ['MistralForCausalLM'], 'hidden_size': 4096, 'intermediate_size': 14336,"
      "'max_position_embeddings': 32768, 'num_attention_heads': 32, 'num_hidden_layers': 32,"
@@ -138,6 +142,71 @@ static const struct {
      "512, 'num_attention_heads': 16, 'num_experts': 512, 'num_experts_per_tok': 10,"
      "'num_hidden_layers': 48, 'num_key_value_heads': 2, 'shared_expert_intermediate_size': 512,"
      "'vocab_size': 151936}"},
+    {"gemma-3-27b",
+     "{'architectures': ['Gemma3ForConditionalGeneration'], 'model_type': 'gemma3', "
+     "'mm_tokens_per_image': 256, 'text_config': {'head_dim': 128, 'hidden_size': 5376, "
+     "'intermediate_size': 21504, 'max_position_embeddings': 131072, 'num_attention_heads': 32, "
+     "'num_hidden_layers': 62, 'num_key_value_heads': 16, 'sliding_window': 1024, "
+     "'sliding_window_pattern': 6, 'vocab_size': 262208}, 'vision_config': {'hidden_size': 1152, "
+     "'image_size': 896, 'intermediate_size': 4304, 'model_type': 'siglip_vision_model', "
+     "'num_attention_heads': 16, 'num_hidden_layers': 27, 'patch_size': 14, 'vision_use_head': "
+     "false}}"},
+    {"qwen2.5-vl-7b",
+     "{'architectures': ['Qwen2_5_VLForConditionalGeneration'], 'hidden_size': 3584, "
+     "'image_token_id': 151655, 'intermediate_size': 18944, 'max_position_embeddings': 128000, "
+     "'max_window_layers': 28, 'model_type': 'qwen2_5_vl', 'num_attention_heads': 28, "
+     "'num_hidden_layers': 28, 'num_key_value_heads': 4, 'sliding_window': 32768, "
+     "'tie_word_embeddings': false, 'torch_dtype': 'bfloat16', 'use_sliding_window': false, "
+     "'vision_config': {'depth': 32, 'hidden_act': 'silu', 'hidden_size': 1280, "
+     "'intermediate_size': 3420, 'num_heads': 16, 'in_chans': 3, 'out_hidden_size': 3584, "
+     "'patch_size': 14, 'spatial_merge_size': 2, 'spatial_patch_size': 14, 'window_size': 112, "
+     "'fullatt_block_indexes': [7, 15, 23, 31], 'tokens_per_second': 2, 'temporal_patch_size': 2},"
+     " 'vocab_size': 152064}"},
+    {"qwen2.5-vl-72b",
+     "{'architectures': ['Qwen2_5_VLForConditionalGeneration'], 'hidden_size': 8192, "
+     "'intermediate_size': 29568, 'max_position_embeddings': 128000, 'model_type': 'qwen2_5_vl', "
+     "'num_attention_heads': 64, 'num_hidden_layers': 80, 'num_key_value_heads': 8, "
+     "'tie_word_embeddings': false, 'use_sliding_window': false, 'vision_config': {'depth': 32, "
+     "'hidden_size': 1280, 'intermediate_size': 3456, 'num_heads': 16, 'out_hidden_size': 8192, "
+     "'patch_size': 14, 'spatial_merge_size': 2, 'window_size': 112, 'fullatt_block_indexes': [7, "
+     "15, 23, 31], 'temporal_patch_size': 2}, 'vocab_size': 152064}"},
+    {"qwen3-vl-8b",
+     "{'architectures': ['Qwen3VLForConditionalGeneration'], 'model_type': 'qwen3_vl', "
+     "'text_config': {'attention_bias': false, 'head_dim': 128, 'hidden_size': 4096, "
+     "'intermediate_size': 12288, 'max_position_embeddings': 262144, 'model_type': "
+     "'qwen3_vl_text', 'num_attention_heads': 32, 'num_hidden_layers': 36, 'num_key_value_heads': "
+     "8, 'vocab_size': 151936}, 'tie_word_embeddings': false, 'vision_config': "
+     "{'deepstack_visual_indexes': [8, 16, 24], 'depth': 27, 'hidden_size': 1152, 'in_channels': "
+     "3, 'intermediate_size': 4304, 'num_heads': 16, 'num_position_embeddings': 2304, "
+     "'out_hidden_size': 4096, 'patch_size': 16, 'spatial_merge_size': 2, 'temporal_patch_size': "
+     "2}}"},
+    {"qwen3-vl-235b-a22b",
+     "{'architectures': ['Qwen3VLMoeForConditionalGeneration'], 'model_type': 'qwen3_vl_moe', "
+     "'text_config': {'attention_bias': false, 'decoder_sparse_step': 1, 'head_dim': 128, "
+     "'hidden_size': 4096, 'intermediate_size': 12288, 'max_position_embeddings': 262144, "
+     "'moe_intermediate_size': 1536, 'num_attention_heads': 64, 'num_experts': 128, "
+     "'num_experts_per_tok': 8, 'num_hidden_layers': 94, 'num_key_value_heads': 4, 'vocab_size': "
+     "151936}, 'tie_word_embeddings': false, 'vision_config': {'deepstack_visual_indexes': [8, 16,"
+     " 24], 'depth': 27, 'hidden_size': 1152, 'intermediate_size': 4304, 'num_heads': 16, "
+     "'num_position_embeddings': 2304, 'out_hidden_size': 4096, 'patch_size': 16, "
+     "'spatial_merge_size': 2, 'temporal_patch_size': 2}}"},
+    {"mistral-small-3.1-24b",
+     "{'architectures': ['Mistral3ForConditionalGeneration'], 'model_type': 'mistral3', "
+     "'multimodal_projector_bias': false, 'spatial_merge_size': 2, 'text_config': {'head_dim': "
+     "128, 'hidden_size': 5120, 'intermediate_size': 32768, 'max_position_embeddings': 131072, "
+     "'num_attention_heads': 32, 'num_hidden_layers': 40, 'num_key_value_heads': 8, "
+     "'sliding_window': null, 'vocab_size': 131072}, 'vision_config': {'head_dim': 64, "
+     "'hidden_size': 1024, 'image_size': 1540, 'intermediate_size': 4096, 'model_type': 'pixtral',"
+     " 'num_attention_heads': 16, 'num_channels': 3, 'num_hidden_layers': 24, 'patch_size': 14}}"},
+    {"internvl3-8b",
+     "{'architectures': ['InternVLChatModel'], 'downsample_ratio': 0.5, 'llm_config': "
+     "{'architectures': ['Qwen2ForCausalLM'], 'hidden_size': 3584, 'intermediate_size': 18944, "
+     "'max_position_embeddings': 32768, 'model_type': 'qwen2', 'num_attention_heads': 28, "
+     "'num_hidden_layers': 28, 'num_key_value_heads': 4, 'sliding_window': null, "
+     "'tie_word_embeddings': false, 'use_sliding_window': false, 'vocab_size': 151674}, "
+     "'max_dynamic_patch': 12, 'model_type': 'internvl_chat', 'use_thumbnail': true, "
+     "'vision_config': {'hidden_size': 1024, 'image_size': 448, 'intermediate_size': 4096, "
+     "'num_attention_heads': 16, 'num_hidden_layers': 24, 'patch_size': 14}}"},
     {"qwen3.5-397b-a17b",
      "{'architectures': ['Qwen3_5MoeForConditionalGeneration'], 'model_type': 'qwen3_5_moe',"
      "'text_config': {'full_attention_interval': 4, 'head_dim': 256, 'hidden_size': 4096,"
@@ -150,7 +219,7 @@ static const struct {
      "{'architectures': ['Mistral3ForConditionalGeneration'], 'text_config': {'head_dim': 128,"
      "'hidden_size': 5120, 'intermediate_size': 32768, 'max_position_embeddings': 32768,"
      "'num_attention_heads': 32, 'num_hidden_layers': 40, 'num_key_value_heads': 8,"
-     "'sliding_window': null, 'vocab_size': 131072}, 'vision_config': {}}"},
+     "'sliding_window': null, 'vocab_size': 131072}}"},
     {"phi-3.5-moe",
      "{'architectures': ['PhiMoEForCausalLM'], 'attention_bias': true, 'hidden_size': 4096,"
      "'intermediate_size': 6400, 'max_position_embeddings': 131072, 'num_attention_heads': 32,"
@@ -216,8 +285,8 @@ Test(families, published_figures) {
                {"opt-13b", 12.853, 12.853, 819200},
                {"opt-66b", 65.72, 65.72, 2359296},
                {"bloom-176b", 176.247, 176.247, 4014080},
-               {"llama-4-scout", 107.77, 17.17, 196608},
-               {"llama-4-maverick", 400.712, 17.18, 196608},
+               {"llama-4-scout", 108.642, 17.17, 196608},
+               {"llama-4-maverick", 401.584, 17.18, 196608},
                {"qwen3-next-80b-a3b", 80, 3.87, 24576},
                {"kimi-k2", 1026.4, 32.9, 70272}};
   for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
@@ -228,6 +297,36 @@ Test(families, published_figures) {
     cr_assert_leq(fabs(ds_model_active_params(&m) / 1e9 / cases[i].active_1e9 - 1), 0.005,
                   "%s: %.3f active", cases[i].model, ds_model_active_params(&m) / 1e9);
     cr_assert_eq(ds_model_kv_bytes_per_token(&m, 2), cases[i].kv_bytes, "%s", cases[i].model);
+  }
+}
+
+/* Multimodal files without a card of their own: language model and encoder are the checkpoint's parameters, to the last one. */
+Test(families, multimodal_files_have_their_published_parameters) {
+  static const struct {
+    const char *text;
+    double params, vision;
+  } cases[] = {
+      {"{'architectures': ['Qwen2VLForConditionalGeneration'], 'hidden_size': 3584, 'intermediate_size': 18944, 'max_position_embeddings': "
+       "32768, 'model_type': 'qwen2_vl', 'num_attention_heads': 28, 'num_hidden_layers': 28, 'num_key_value_heads': 4, 'tie_word_embeddings':"
+       " false, 'use_sliding_window': false, 'vision_config': {'depth': 32, 'embed_dim': 1280, 'mlp_ratio': 4, 'num_heads': 16, "
+       "'hidden_size': 3584, 'patch_size': 14, 'spatial_merge_size': 2, 'temporal_patch_size': 2}, 'vocab_size': 152064}",
+       8291375616, 675759104},
+      {"{'architectures': ['Glm4vMoeForConditionalGeneration'], 'model_type': 'glm4v_moe', 'text_config': {'attention_bias': true, "
+       "'first_k_dense_replace': 1, 'head_dim': 128, 'hidden_size': 4096, 'intermediate_size': 10944, 'max_position_embeddings': 65536, "
+       "'moe_intermediate_size': 1408, 'n_routed_experts': 128, 'n_shared_experts': 1, 'num_attention_heads': 96, 'num_experts_per_tok': 8, "
+       "'num_hidden_layers': 46, 'num_key_value_heads': 8, 'use_qk_norm': false, 'vocab_size': 151552}, 'vision_config': {'depth': 24, "
+       "'hidden_size': 1536, 'image_size': 336, 'intermediate_size': 10944, 'num_heads': 12, 'out_hidden_size': 4096, 'patch_size': 14, "
+       "'spatial_merge_size': 2, 'temporal_patch_size': 2}}",
+       107710933120, 858681856}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(cases); i++) {
+    ds_doc doc;
+    ds_diag d = {0};
+    ds_model m;
+    cr_assert(ds_doc_parse(cases[i].text, strlen(cases[i].text), "m/config.json", &doc, &d), "%s", d.text);
+    cr_assert(ds_config_json_model(&doc, &m, &d), "%s", d.text);
+    cr_assert_float_eq(ds_vision_params(&m.vision), cases[i].vision, 0.5, "%zu: %.0f", i, ds_vision_params(&m.vision));
+    cr_assert_leq(fabs(ds_model_params(&m) / cases[i].params - 1), 0.0001, "%zu: %.0f", i, ds_model_params(&m));
+    ds_doc_free(&doc);
   }
 }
 

@@ -39,6 +39,11 @@ Test(from_command, vllm_in_all_its_spellings) {
   cr_assert_str_eq(c.model, "a/b");
   cr_assert_str_eq(c.weights, "int4");
   cr_assert(c.prefix_cache == -1 && c.kv_block_tokens == 16);
+  cr_assert(!c.language_model_only && !c.encoder_by_image);
+  c = parsed("vllm serve a/b --mm-encoder-tp-mode data --language-model-only", NULL);
+  cr_assert(c.language_model_only && c.encoder_by_image && c.n_notes == 0);
+  c = parsed("vllm serve a/b --mm-encoder-tp-mode=weights", NULL);
+  cr_assert(!c.encoder_by_image && c.n_notes == 0);
 }
 
 Test(from_command, kv_sizes_as_engines_print_them) {

@@ -66,6 +66,7 @@ Test(memory, workspace_of_gathered_experts) {
   run.pool.data_parallel = run.pool.expert_parallel = 8;
   run.pool.max_num_seqs = 1280;
   run.pool.max_num_batched_tokens = 2048;
+  run.pool.language_model_only = true; /* and no encoder of images */
   double pair = 2 * 5120.0 + 2 * 2 * 8192.0, rows = 8 * (pair + 4 * 5120.0); /* an expert of 8192, a token of 5120 */
   double layer = 2 * 16384.0 * 2 * 2, logits = 202048.0 * 4;
   ds_memory m = footprint(&run);

@@ -564,7 +564,7 @@ Test(price, linear_is_exact) {
   ds_run run;
   memset(&run, 0, sizeof run);
   run.cost_tier = DS_COST_LINEAR;
-  run.linear = (ds_linear){0.010, 0.0001, 0.001, 0, 0};
+  run.linear = (ds_linear){0.010, 0.0001, 0.001, 0, 0, 0};
   ds_pricer *p = pricer_of(&run, 100, 10); /* no model, no hardware */
   for (int64_t n = 1; n <= 20; n++) {
     const ds_decode_price *d = ds_price_decode(p, n);
@@ -603,7 +603,7 @@ Test(price, largest_remainders_get_what_is_left) {
     memset(&run, 0, sizeof run);
     run.cost_tier = DS_COST_LINEAR;
     run.linear =
-        (ds_linear){cases[i].host * 1e-9, cases[i].compute * 1e-9, cases[i].memory * 1e-9, 0, 0};
+        (ds_linear){cases[i].host * 1e-9, cases[i].compute * 1e-9, cases[i].memory * 1e-9, 0, 0, 0};
     ds_pricer *p = pricer_of(&run, 4, 4);
     ds_shape s = shape_of(1, 1);
     shape_add_chunk(&s, 1, 0, true);
