@@ -123,10 +123,20 @@ static inline int64_t due_ns(const ds_replica *r) {
 }
 int64_t ds_replica_due_ns(const ds_replica *r) { return due_ns(r); }
 
-/* Somebody arrives before the replica has its next event. Only who may be turned away needs to be heard then: a client
- * that asks again, or the next one in, must not come late. */
+/* Somebody arrives before anything else happens here. An event of its own only where he may be turned away: if he asks
+ * again, or lets another in, that one is to be heard of before the next plan. */
 static bool knocks(const ds_sim *s, const ds_replica *r) {
-  return DS_UNLIKELY(s->turns_away) && next_inbox_ns(r) < (r->in_flight ? r->end_ns : due_ns(r));
+  if (DS_LIKELY(!s->turns_away)) return false;
+  return r->in_flight ? next_inbox_ns(r) < r->end_ns : r->n_inbox > 0 && next_inbox_ns(r) <= due_ns(r);
+}
+
+static ds_status open_door(ds_sim *s, ds_replica *r) {
+  int64_t t = next_inbox_ns(r);
+  DS_TRY(deliver_some(s, r, t));
+  if (r->in_flight || r->plan_due) return DS_OK;
+  r->v.now_ns = t;
+  r->plan_due = true;
+  return DS_OK;
 }
 
 int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
@@ -221,7 +231,9 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
     const bool same = plan->hold && plan->decode_all && plan->n_grants == 0 && plan->n_preempt == 0;
     /* A plan that was made ahead and has not seen who is here holds for one iteration only. */
     const bool holds = DS_LIKELY(!s->late) || next_inbox_ns(r) > r->v.now_ns;
-    if (same && holds && !s->opt.no_lease && r->v.n_decoding > 0) {
+    /* Who was turned away may be back, or let another in, before a lease would end. */
+    const bool heard = DS_UNLIKELY(s->turns_away) && plan->n_turned_away > 0 && s->opt.closed_loop;
+    if (same && holds && !heard && !s->opt.no_lease && r->v.n_decoding > 0) {
       /* What comes back from a tier comes to the front. */
       bool behind = plan->hold_past_arrival && s->run.n_tiers == 0 && !s->late && !s->opt.closed_loop && s->group <= 1;
       int64_t horizon = behind ? until_ns : next_inbox_ns(r);
@@ -261,7 +273,7 @@ static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did
   if (knocks(s, r)) {
     if (next_inbox_ns(r) >= until_ns) return DS_OK;
     *did = true;
-    return deliver_some(s, r, next_inbox_ns(r));
+    return open_door(s, r);
   }
   if (r->in_flight) {
     if (r->end_ns > until_ns) return DS_OK;
