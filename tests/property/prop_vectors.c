@@ -117,7 +117,7 @@ static bool put_expected(text *t, const char *path, bool *with_free) {
       put(t, " preempted[%s]", strcmp(preempted, "-") ? preempted : "");
       if (*with_free) put(t, " free %s", unused);
       put(t, "\n");
-    } else if (!strncmp(line, "tokens ", 7) || !strncmp(line, "preemptions ", 12)) {
+    } else if (!strncmp(line, "tokens ", 7) || !strncmp(line, "preemptions ", 12) || !strncmp(line, "rejected ", 9)) {
       put(t, "%s\n", line);
     } else if (*line && *line != '#') {
       bail("%s: cannot read: %s", path, line);
