@@ -5,8 +5,8 @@
  * free, and when a timer runs out. It walks the queue up to max_batch_size and remembers the largest preferred size on the way.
  * If such a size is there and the oldest request has not waited for max_queue_delay, exactly that many go; if the queue holds
  * more than fit, or the largest preferred size, or the oldest is late, all that fit go; else it sets a timer. With a delay of
- * 0 the oldest is always late, so preferred sizes have no effect then (the code's behaviour; the documentation suggests
- * otherwise). No preferred size: max_batch_size counts as the one.
+ * 0 the oldest is always late, so preferred sizes had no effect then until server pull request 3298 (August 2021); since, the
+ * largest that is there goes (preferred_without_delay). No preferred size: max_batch_size counts as the one.
  * With priority_levels the queue is walked level by level, 1 first; a request whose priority is none of them has the
  * default level. Within a level first come first served, but who has waited longer than default_timeout stands behind those
  * who have not (timeout_action DELAY), or is answered with an error (REJECT). One model instance, one queue policy for all
@@ -29,7 +29,7 @@
 typedef struct config {
   int64_t max_batch_size, max_queue_delay_ns, emit, priority_levels, default_priority_level, default_timeout_ns, timeout_action, max_queue_size;
   ds_int_list preferred_batch_sizes;
-  bool hold_finished_slots, reject_while_busy;
+  bool hold_finished_slots, reject_while_busy, preferred_without_delay;
 } config;
 
 enum { EMIT_STREAM, EMIT_BATCH_END };
@@ -43,6 +43,8 @@ static const ds_param params[] = {
      "sizes worth sending before the delay is over; none: max_batch_size", "requests"},
     {"max_queue_delay", DS_PARAM_TIME, offsetof(config, max_queue_delay_ns), 0, 3.6e12, 0, 0, NULL,
      "how long the oldest request may wait for a preferred size", NULL},
+    {"preferred_without_delay", DS_PARAM_BOOL, offsetof(config, preferred_without_delay), 0, 0, 0, 0, NULL,
+     "max_queue_delay 0: the largest preferred size that is there goes, as since August 2021; false: all that fit", NULL},
     {"priority_levels", DS_PARAM_INT, offsetof(config, priority_levels), 0, 1 << 20, 0, 0, NULL,
      "levels, 1 the most important; 0: none, priorities are not looked at", "levels"},
     {"default_priority_level", DS_PARAM_INT, offsetof(config, default_priority_level), 1, 1 << 20, 1, 1, NULL,
@@ -183,7 +185,7 @@ static int64_t decide(const config *c, const ds_sched_view *v, ds_plan *out) {
   }
   if (pending == 0) return 0; /* all were rejected */
   bool late = v->now_ns - oldest_ns >= c->max_queue_delay_ns;
-  if (best > 0 && !late) return best;
+  if (best > 0 && (!late || (c->max_queue_delay_ns == 0 && c->preferred_without_delay))) return best;
   if (send_now || late || pending >= largest_preferred(c)) return pending;
   out->wake_ns = oldest_ns + c->max_queue_delay_ns;
   if (rejects(c)) wake_for_expiry(c, oldest_ns, out);
@@ -233,7 +235,7 @@ static bool refuses(const ds_sched_view *v, const ds_req_view *r) {
 static int64_t max_seqs(const void *cfg) { return ((const config *)cfg)->max_batch_size; }
 
 static const char *const versions[] = {
-    "preferred_batch_sizes: without effect at max_queue_delay 0, as the code of GetDynamicBatch has it; the documentation suggests otherwise",
+    "preferred_without_delay: true as since pull request 3298 of triton-inference-server/server (August 2021), false as before",
     "reject_while_busy: true as since pull request 333 of triton-inference-server/core (March 2024), false as before",
     NULL,
 };

@@ -61,7 +61,7 @@ static struct {
   i64 low, high, stages, schedule_tokens;
   i64 reserve; /* orca: 0 cap, 1 the longest sequence of the model, 2 power of two, 3 exactly */
   i64 levels, level, timeout, max_queue; /* triton */
-  bool reject, reject_while_busy;
+  bool reject, reject_while_busy, preferred_without_delay;
   bool swap, chunked;
   double delay_factor;
   request *r;
@@ -156,6 +156,7 @@ static void read_scenario(char *text) {
   S.level = integer(opt, "default_priority_level", 1);
   S.timeout = duration(opt, "default_timeout");
   S.max_delay = duration(opt, "max_queue_delay");
+  S.preferred_without_delay = json_is_true(json_object_get(opt, "preferred_without_delay"));
   S.max_queue = integer(opt, "max_queue_size", 0);
   S.reject = !strcmp(word(opt, "timeout_action", "delay"), "reject");
   S.reject_while_busy = !json_is_false(json_object_get(opt, "reject_while_busy"));
@@ -528,6 +529,7 @@ static void plan_triton(replica *q, i64 now) {
   if (!pending) return;
   bool late = now >= oldest + S.max_delay;
   q->timer = oldest + (S.reject ? least(S.max_delay, S.timeout + 1) : S.max_delay);
+  if (S.preferred_without_delay && !S.max_delay && good) pending = good;
   i64 n = good && !late ? good : send_now || pending >= largest || late ? pending : 0;
   for (int i = 0; i < n; i++) admit(q, ready.item[i], blocks(ready.item[i]->p + ready.item[i]->cap), ready.item[i]->p, now);
 }

@@ -49,6 +49,7 @@ static void write_options(tiny *t) {
     if (chance(s, 50))
       fprintf(t->f, ", \"default_timeout\": \"%lld ns\"%s%s", (long long)(between(s, 1, 60) * t->grain),
               chance(s, 60) ? ", \"timeout_action\": \"reject\"" : "", chance(s, 40) ? ", \"reject_while_busy\": false" : "");
+    if (chance(s, 50)) fprintf(t->f, ", \"preferred_without_delay\": true");
     if (chance(s, 40)) option(t, "max_queue_size", between(s, 1, 6));
   } else {
     bool v0 = !strcmp(t->policy, "vllm-v0"), chunked = !v0 || chance(s, 40);
