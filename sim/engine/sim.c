@@ -141,7 +141,7 @@ static ds_status init(ds_sim *s, ds_error *err) {
   s->ranked = s->sched->rank != NULL && (s->sched->ranked == NULL || s->sched->ranked(pool->scheduler_config.bytes));
   s->turns_away = s->sched->turns_away != NULL && s->sched->turns_away(pool->scheduler_config.bytes);
   if (s->turns_away && s->group > 1) {
-    return ds_error_begin(err, DS_E_INPUT, "data_parallel: ranks in lockstep that turn requests away are not modelled");
+    return ds_error_begin(err, DS_E_INPUT, "data_parallel: ranks in lockstep that turn requests away are not modelled, expected 1, or options that turn nobody away");
   }
   bind_swap(s);
   s->plain = s->opt.no_lease && !s->in_order && !s->opt.steps && !s->opt.gaps && !s->track_gap && !s->opt.closed_loop && s->group == 1 &&
