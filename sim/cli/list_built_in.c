@@ -268,6 +268,7 @@ static const entry metrics[] = {
     {"duration", "s", "first arrival to last finish"},
     {"completed", "", "requests that finished"},
     {"failed", "", "requests that did not"},
+    {"rejected", "", "of these: larger than any replica, or turned away by the server"},
     {"total_input_tokens", "", "prompt tokens of completed requests"},
     {"total_output_tokens", "", "output tokens of completed requests"},
     {"request_throughput", "1/s", "completed / duration"},

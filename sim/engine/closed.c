@@ -105,7 +105,7 @@ static ds_replica *first_event(ds_sim *s, int64_t *first_ns, int64_t *other_ns) 
   *first_ns = *other_ns = DS_TIME_NEVER;
   for (size_t i = 0; i < s->n_replicas; i++) {
     int64_t t = ds_replica_next_ns(s, &s->replica[i]);
-    bool ends = t == *first_ns && first != NULL && s->replica[i].in_flight && !first->in_flight;
+    bool ends = t == *first_ns && first != NULL && ds_replica_ends(s, &s->replica[i]) && !ds_replica_ends(s, first);
     if (t < *first_ns || ends) {
       *other_ns = *first_ns;
       *first_ns = t;
@@ -125,13 +125,13 @@ ds_status ds_closed_run(ds_sim *s) {
     int64_t give_up_ns = DS_TIME_NEVER;
     if (DS_UNLIKELY(s->give_up.n > 0)) give_up_ns = ds_give_up_next_ns(s);
     if (give_up_ns <= arrival_ns && give_up_ns < DS_TIME_NEVER &&
-        (r == NULL || (r->in_flight ? first_ns > give_up_ns : first_ns >= give_up_ns))) {
+        (r == NULL || (ds_replica_ends(s, r) ? first_ns > give_up_ns : first_ns >= give_up_ns))) {
       DS_TRY(ds_give_up_first(s));
       s->events_left--;
       continue;
     }
     if (give_up_ns < other_ns) other_ns = give_up_ns;
-    bool event = r != NULL && (r->in_flight ? first_ns <= arrival_ns : first_ns < arrival_ns);
+    bool event = r != NULL && (ds_replica_ends(s, r) ? first_ns <= arrival_ns : first_ns < arrival_ns);
     if (event) {
       int64_t left = s->events_left;
       s->events_left = 1;

@@ -29,6 +29,7 @@ static int64_t least_finish_ns(ds_sim *s, ds_replica *r, int64_t now_ns) {
     if (p < least) least = p;
   }
   if (DS_UNLIKELY(s->run.patience.timeout_ns > 0) && r->n_inbox > 0) least = 0; /* it may come in only to leave */
+  if (DS_UNLIKELY(s->turns_away) && (r->n_inbox > 0 || r->v.n_queue > 0)) least = 0;
   if (DS_UNLIKELY(s->speculative) && least != UINT64_MAX) { /* several tokens an iteration */
     least = r->v.n_running > 0 ? 0 : least / (uint64_t)(s->run.pool.speculative.tokens + 1);
   }
@@ -81,7 +82,7 @@ ds_status ds_advance_in_order(ds_sim *s, int64_t until_ns) {
     for (size_t i = 0; i < s->n_replicas; i++) {
       ds_replica *r = &s->replica[i];
       int64_t t = ds_replica_next_ns(s, r);
-      bool may = r->in_flight ? t <= until_ns : t < until_ns;
+      bool may = ds_replica_ends(s, r) ? t <= until_ns : t < until_ns;
       if (may && t < best) {
         best = t;
         first = r;
@@ -210,10 +211,9 @@ static ds_status arrive(ds_sim *s, const ds_request *a, uint64_t index, uint32_t
   q->replica = replica;
   q->last_grant = UINT32_MAX;
   q->ahead = slot;
-  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0)) {
-    if (s->opt.closed_loop) q->arrival_ns = s->arrival_ns[index]; /* its latency counts from the first attempt */
-    DS_TRY(ds_deadline_set(s, r, slot, a->arrival_ns));
-  }
+  /* Its latency counts from the first attempt. */
+  if (DS_UNLIKELY(s->run.patience.retries > 0)) q->arrival_ns = s->arrival_ns[index];
+  if (DS_UNLIKELY(s->run.patience.timeout_ns > 0)) DS_TRY(ds_deadline_set(s, r, slot, a->arrival_ns));
   DS_TRY(count_arrival(s, a->arrival_ns));
   if (r->v.n_queue == 0 && r->v.n_prefilling == 0 && r->n_inbox == 0 && r->v.n_swapped == 0) r->pending_least = UINT32_MAX;
   if (a->output_tokens < r->pending_least) r->pending_least = a->output_tokens;

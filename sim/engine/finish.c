@@ -98,7 +98,7 @@ static ds_status store_record(ds_sim *s, const ds_replica *r, uint32_t slot, int
   rec->n_chunks = 0;
   rec->images = v->images > 0 ? s->image[v->images - 1].count : 0;
   rec->image_tokens = v->images > 0 ? s->image[v->images - 1].tokens : 0;
-  rec->timed_out = 0;
+  rec->failed = DS_FAILED_NOT;
   rec->retries = s->opt.closed_loop ? s->held[v->index].retries : 0;
   memcpy(rec->blame_ns, q->blame_ns, sizeof rec->blame_ns);
   if (s->opt.gaps && !r->cur.emit_at_end) DS_TRY(store_gaps(s, r, q, rec));

@@ -92,6 +92,10 @@ static ds_status deliver_some(ds_sim *s, ds_replica *r, int64_t t_ns) {
       ds_slot_free(s, r, e.slot);
       continue;
     }
+    if (DS_UNLIKELY(s->turns_away) && ds_refused(s, r, e.slot)) {
+      DS_TRY(ds_turn_away(s, r, e.slot, e.time_ns));
+      continue;
+    }
     if (DS_UNLIKELY(s->ranked)) ds_queue_insert(s, r, e.slot);
     else ds_queue_push_back(s, r, e.slot);
     if (DS_UNLIKELY(r->v.n_queue > DS_QUEUE_LONG)) ds_queue_hint(s, r, e.slot);
@@ -113,10 +117,29 @@ static inline int64_t due_ns(const ds_replica *r) {
 }
 int64_t ds_replica_due_ns(const ds_replica *r) { return due_ns(r); }
 
+/* Somebody arrives before anything else happens here. An event of its own only where he may be turned away: if he asks
+ * again, or lets another in, that one is to be heard of before the next plan. */
+static bool knocks(const ds_sim *s, const ds_replica *r) {
+  if (DS_LIKELY(!s->turns_away)) return false;
+  return r->in_flight ? next_inbox_ns(r) < r->end_ns : r->n_inbox > 0 && next_inbox_ns(r) <= due_ns(r);
+}
+
+static ds_status open_door(ds_sim *s, ds_replica *r) {
+  int64_t t = next_inbox_ns(r);
+  DS_TRY(deliver_some(s, r, t));
+  if (r->in_flight || r->plan_due) return DS_OK;
+  r->v.now_ns = t;
+  r->plan_due = true;
+  return DS_OK;
+}
+
 int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r) {
   if (s->group > 1) return ds_group_next_ns(s, r);
+  if (knocks(s, r)) return next_inbox_ns(r);
   return r->in_flight ? r->end_ns : due_ns(r);
 }
+
+bool ds_replica_ends(const ds_sim *s, const ds_replica *r) { return r->in_flight && !knocks(s, r); }
 
 /* Room for a plan: every running request, and as many of the queue as a policy could admit. */
 static ds_status make_room(ds_sim *s, ds_replica *r) {
@@ -133,6 +156,11 @@ static ds_status make_room(ds_sim *s, ds_replica *r) {
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.decode, &r->cap_decode, need, sizeof *r->plan.decode));
   DS_TRY(ds_alloc_grow(&s->alloc, (void **)&r->plan.preempt, &r->cap_preempt, need, sizeof *r->plan.preempt));
   return ds_alloc_grow(&s->alloc, (void **)&r->plan.grants, &r->cap_grants, need, sizeof *r->plan.grants);
+}
+
+static ds_status make_room_to_turn_away(ds_sim *s, ds_replica *r) {
+  r->plan.n_turned_away = 0;
+  return ds_alloc_grow(&s->alloc, (void **)&r->plan.turned_away, &r->cap_turned_away, r->v.n_queue, sizeof *r->plan.turned_away);
 }
 
 static void blank(ds_plan *p) {
@@ -155,6 +183,7 @@ static ds_status ask_policy(ds_sim *s, ds_replica *r) {
   r->v.last_end_ns = r->end_ns;
   if (s->speculative) ds_spec_view(s, r);
   blank(&r->plan);
+  if (DS_UNLIKELY(s->turns_away)) DS_TRY(make_room_to_turn_away(s, r));
   if (r->v.prefix_cache) {
     ds_kv_plan(&r->kv);
     r->claims_seen = r->leaving_seen = 0;
@@ -193,16 +222,20 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
   }
   for (;;) {
     DS_TRY(ask_policy(s, r));
+    if (DS_UNLIKELY(s->turns_away)) DS_TRY(ds_turn_away_planned(s, r));
     const bool same = plan->hold && plan->decode_all && plan->n_grants == 0 && plan->n_preempt == 0;
     /* A plan that was made ahead and has not seen who is here holds for one iteration only. */
     const bool holds = DS_LIKELY(!s->late) || next_inbox_ns(r) > r->v.now_ns;
-    if (same && holds && !s->opt.no_lease && r->v.n_decoding > 0) {
+    /* Who was turned away may be back, or let another in, before a lease would end. */
+    const bool heard = DS_UNLIKELY(s->turns_away) && plan->n_turned_away > 0 && s->opt.closed_loop;
+    if (same && holds && !heard && !s->opt.no_lease && r->v.n_decoding > 0) {
       /* What comes back from a tier comes to the front. */
       bool behind = plan->hold_past_arrival && s->run.n_tiers == 0 && !s->late && !s->opt.closed_loop && s->group <= 1;
       int64_t horizon = behind ? until_ns : next_inbox_ns(r);
       if (horizon > until_ns) horizon = until_ns;
       if (horizon > s->lease_until_ns) horizon = s->lease_until_ns;
       if (horizon > r->deadline_ns) horizon = r->deadline_ns;
+      if (DS_UNLIKELY(s->turns_away) && horizon > plan->wake_ns) horizon = plan->wake_ns;
       return ds_lease_run(s, r, plan, horizon < until_ns && s->opt.closed_loop ? horizon : until_ns, horizon);
     }
     if (same && s->plain && !plan->hold_finished && !plan->emit_at_end) {
@@ -232,6 +265,11 @@ static ds_status plan_now(ds_sim *s, ds_replica *r, int64_t until_ns) {
  * a plan at `until` does not: more arrivals of that instant may come). */
 static ds_status one_event(ds_sim *s, ds_replica *r, int64_t until_ns, bool *did) {
   *did = false;
+  if (knocks(s, r)) {
+    if (next_inbox_ns(r) >= until_ns) return DS_OK;
+    *did = true;
+    return open_door(s, r);
+  }
   if (r->in_flight) {
     if (r->end_ns > until_ns) return DS_OK;
     *did = true;

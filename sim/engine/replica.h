@@ -136,7 +136,7 @@ typedef struct ds_replica {
   uint32_t next_order, n_done; /* n_done: grants of the iteration that has ended whose requests have all their tokens */
   ds_current cur;
   bool *grant_decodes;   /* by grant of the plan: it is a decode row, one token left and output already begun */
-  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants, cap_order, cap_spare; /* room of it and of the plan's arrays */
+  size_t cap_grant_decodes, cap_decode, cap_preempt, cap_grants, cap_order, cap_spare, cap_turned_away; /* room of it and of the plan's arrays */
   int64_t deadline_ns;   /* the first at which it must drop a request; DS_TIME_NEVER */
   ds_heap deadline;      /* of its requests, by slot; stale ones are skipped */
   /* inbox: routed, not yet in the queue */
@@ -201,6 +201,7 @@ struct ds_sim {
   bool reach_chunked;
   bool oracle;           /* the policy sees true output lengths */
   bool ranked;           /* the queue is in the policy's order */
+  bool turns_away;       /* the policy may turn requests away */
   int64_t swap_block_ns, host_blocks; /* swap_block_ns 0: by bytes */
   double swap_block_s;
   bool late;             /* a plan is made one iteration ahead: it does not see who arrives meanwhile */
@@ -281,6 +282,7 @@ struct ds_sim {
 /* replica.c: time */
 ds_status ds_replica_advance(ds_sim *s, ds_replica *r, int64_t until_ns);
 int64_t ds_replica_next_ns(const ds_sim *s, const ds_replica *r); /* time of its next event; DS_TIME_NEVER */
+bool ds_replica_ends(const ds_sim *s, const ds_replica *r); /* that event is the end of an iteration */
 /* iteration.c: begin and end of one iteration */
 ds_status ds_iteration_begin(ds_sim *s, ds_replica *r, const ds_plan *plan);
 ds_status ds_iteration_end(ds_sim *s, ds_replica *r);
@@ -355,6 +357,11 @@ bool ds_finishes_late(const ds_sim *s, const ds_slot *q, int64_t finish_ns);
 ds_status ds_finish_late(ds_sim *s, ds_replica *r, uint32_t slot);
 int64_t ds_give_up_next_ns(ds_sim *s);
 ds_status ds_give_up_first(ds_sim *s);
+ds_status ds_attempt_failed(ds_sim *s, uint32_t slot, int64_t t_ns, ds_failure why);
+/* turn_away.c: servers that answer with an error */
+ds_status ds_turn_away(ds_sim *s, ds_replica *r, uint32_t slot, int64_t t_ns);
+ds_status ds_turn_away_planned(ds_sim *s, ds_replica *r);
+bool ds_refused(ds_sim *s, ds_replica *r, uint32_t slot);
 /* dispatch.c: arrivals, and which replicas must catch up for them */
 ds_status ds_inbox_push(ds_sim *s, ds_replica *r, ds_inbox_entry e);
 ds_status ds_inbox_insert(ds_sim *s, ds_replica *r, ds_inbox_entry e); /* of any time */

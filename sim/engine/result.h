@@ -24,13 +24,17 @@ typedef enum ds_cause {
 /* client, api, admission, ... as in the columns blame_<cause>_ms. */
 const char *ds_cause_name(ds_cause c);
 
+/* Why there is no answer: its client gave up for good, or the server turned its last attempt away. */
+typedef enum ds_failure { DS_FAILED_NOT, DS_FAILED_TIMEOUT, DS_FAILED_TURNED_AWAY } ds_failure;
+#define DS_TTFT_TURNED_AWAY (-1) /* in the column of times to the first token */
+
 /* One row per request, only when ds_sim_options.records is set. Times are absolute nanoseconds of the run. */
 typedef struct ds_record {
   uint64_t index; /* order of arrival in the trace */
   int64_t arrival_ns, scheduled_ns, first_token_ns, finish_ns;
   int64_t max_itl_ns; /* 0 when it emitted one token */
   uint32_t input_tokens, output_tokens, cached_tokens, preemptions, replica;
-  uint32_t timed_out; /* 1: its client gave up for good: times and blame say nothing */
+  uint32_t failed;    /* ds_failure; where it is not 0, times and blame say nothing */
   uint32_t retries;   /* attempts after the first */
   uint32_t images, image_tokens;
   uint32_t n_chunks;  /* gap list entries: see itl_first */
@@ -90,7 +94,7 @@ typedef struct ds_result {
   size_t n;
   const int64_t *ttft_ns, *e2e_ns, *queue_ns;
   const int64_t *arrival_ns; /* when they arrived; NULL unless closed_loop: then as fed */
-  const uint32_t *outputs;  /* output tokens, 0 when timed out; TPOT = (e2e - ttft) / (outputs - 1) */
+  const uint32_t *outputs;  /* output tokens, 0 when it failed; TPOT = (e2e - ttft) / (outputs - 1) */
   const ds_record *records; /* NULL unless asked for */
   const int64_t *gaps_ns;   /* NULL unless asked for */
   const uint32_t *chunk_tokens; /* tokens that came out at the end of each of those gaps; NULL: always one */
@@ -99,8 +103,9 @@ typedef struct ds_result {
   const ds_occupancy *occupancy; /* KV in use over time; NULL unless asked for */
   ds_wide blame_ns[DS_CAUSE_N]; /* over completed requests: sums of centuries in a long queue */
   uint64_t num_preemptions, recomputed_tokens, cached_tokens;
-  /* Clients that gave up: requests for good, attempts in vain, attempts made again, tokens that came out in vain. */
-  uint64_t timed_out, vain_attempts, retries, partial_output_tokens;
+  /* Requests without an answer: given up by their clients for good, turned away by the server; attempts in vain, attempts
+   * made again, tokens that came out in vain. */
+  uint64_t timed_out, turned_away, vain_attempts, retries, partial_output_tokens;
   ds_spec_totals speculation;
   const ds_spec_totals *stream_speculation; /* by stream of requests; NULL unless the run has n_streams of them */
   uint64_t identified; /* requests that said what their tokens are, so that they may share */
@@ -115,5 +120,6 @@ typedef struct ds_result {
 
 /* So many causes stand in outputs. */
 static inline int ds_causes_shown(const ds_result *r) { return r->with_images ? DS_CAUSE_N : DS_CAUSE_OF_TEXT; }
+static inline uint64_t ds_failed(const ds_result *r) { return r->timed_out + r->turned_away; }
 
 #endif

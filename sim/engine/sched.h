@@ -124,15 +124,18 @@ typedef struct ds_plan { /* what is blank before each plan stands together, so t
   bool preempt_to_back; /* the preempted go to the back of the queue instead of its front */
   bool swap_out;        /* the preempted keep their KV in host memory instead, and wait in the swapped list */
   uint32_t n_grants, n_decode, n_preempt, n_order;
+  uint32_t n_turned_away; /* read only where the policy turns_away */
   uint32_t padded_prefill_tokens; /* extra prompt tokens computed as padding, priced but owned by nobody */
   uint64_t hold_steps;  /* with hold: for at most so many iterations; 0: no such limit */
-  int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER */
+  int64_t wake_ns;      /* with nothing to run: ask again at this time; DS_TIME_NEVER. Where the policy turns_away also with hold:
+                           ask again after the iteration under way then */
   ds_blocked blocked;   /* why the head of the queue was not admitted: for the blame ledger */
   ds_grant *grants;     /* in the order in which the policy served them */
   uint32_t *decode;
   uint32_t *order;      /* of a policy that reorders: n_order > 0: the running list from now on, everybody in it once */
   uint32_t *spare;      /* and room for as many, for its own use */
   uint32_t *preempt;    /* applied first, in this order, each to the front of the queue; KV freed, recomputed later */
+  uint32_t *turned_away; /* waiting, never admitted: answered with an error now, before anything else of the plan. Room: n_queue */
 } ds_plan;
 
 /* Running, and one token from its next output: what a policy of phases calls a decode. */
@@ -193,6 +196,10 @@ typedef struct ds_sched_ops {
    * options ask for it (NULL: always). */
   int64_t (*rank)(const void *config, const ds_req_view *r);
   bool (*ranked)(const void *config);
+  /* May requests be turned away with these options: by `refuses`, or by a plan? Optional. */
+  bool (*turns_away)(const void *config);
+  /* Is this one, which arrives now, answered with an error at once? Of the view only the queue is of now. Optional. */
+  bool (*refuses)(const ds_sched_view *v, const ds_req_view *r);
   /* Of a policy that swaps: time to move one block to or from host memory (0: as the hardware's host link has it) and
    * how many blocks that memory takes (0: vLLM's default of 4 GiB a device, or no limit where bytes are unknown). */
   void (*swap)(const void *config, int64_t *block_ns, int64_t *host_blocks);

@@ -145,6 +145,10 @@ static ds_status init(ds_sim *s, ds_error *err) {
   s->lease_until_ns = DS_TIME_NEVER;
   s->oracle = ds_sched_knows(s->sched, pool->scheduler_config.bytes);
   s->ranked = s->sched->rank != NULL && (s->sched->ranked == NULL || s->sched->ranked(pool->scheduler_config.bytes));
+  s->turns_away = s->sched->turns_away != NULL && s->sched->turns_away(pool->scheduler_config.bytes);
+  if (s->turns_away && s->group > 1) {
+    return ds_error_begin(err, DS_E_INPUT, "data_parallel: ranks in lockstep that turn requests away are not modelled, expected 1, or options that turn nobody away");
+  }
   bind_swap(s);
   s->plain = s->opt.no_lease && !s->in_order && !s->opt.steps && !s->opt.gaps && !s->track_gap && !s->opt.closed_loop && s->group == 1 &&
              !s->overlap && !s->speculative && s->reach == 0;
@@ -193,6 +197,7 @@ void ds_sim_free(ds_sim *s) {
     ds_alloc_free(&a, r->plan.grants, r->cap_grants, sizeof *r->plan.grants);
     ds_alloc_free(&a, r->grant_decodes, r->cap_grant_decodes, sizeof *r->grant_decodes);
     ds_alloc_free(&a, r->plan.order, r->cap_order, sizeof *r->plan.order);
+    ds_alloc_free(&a, r->plan.turned_away, r->cap_turned_away, sizeof *r->plan.turned_away);
     ds_alloc_free(&a, r->plan.spare, r->cap_spare, sizeof *r->plan.spare);
     ds_alloc_free(&a, r->plan.decode, r->cap_decode, sizeof *r->plan.decode);
     ds_alloc_free(&a, r->plan.preempt, r->cap_preempt, sizeof *r->plan.preempt);

@@ -50,28 +50,29 @@ static int64_t pause_ns(const ds_sim *s, uint64_t index, uint32_t k) {
   return (int64_t)(ns + 0.5);
 }
 
-static void store_timeout(ds_sim *s, const ds_req_view *v, const ds_slot *q, uint32_t retries, int64_t t_ns) {
+static void store_failure(ds_sim *s, const ds_req_view *v, const ds_slot *q, uint32_t retries, int64_t t_ns, ds_failure why) {
   bool waited = v->phase == DS_PHASE_WAITING && !v->admitted_before;
   int64_t wait_ns = (waited ? t_ns : q->scheduled_ns) - v->arrival_ns;
-  s->ttft_ns[v->index] = 0;
+  s->ttft_ns[v->index] = why == DS_FAILED_TURNED_AWAY ? DS_TTFT_TURNED_AWAY : 0;
   s->e2e_ns[v->index] = t_ns - q->arrival_ns;
   s->queue_ns[v->index] = wait_ns > 0 ? wait_ns : 0;
   s->outputs[v->index] = 0;
-  s->result.timed_out++;
+  if (why == DS_FAILED_TURNED_AWAY) s->result.turned_away++;
+  else s->result.timed_out++;
   if (t_ns > s->result.last_finish_ns) s->result.last_finish_ns = t_ns;
   if (!s->opt.records) return;
   s->records[v->index] = (ds_record){.index = v->index,
                                      .arrival_ns = q->arrival_ns,
                                      .finish_ns = t_ns,
-                                     .timed_out = 1,
+                                     .failed = why,
                                      .retries = retries,
                                      .input_tokens = v->prompt_tokens,
                                      .output_tokens = q->output,
                                      .replica = q->replica};
 }
 
-/* At t_ns the client of this request turns away. */
-static ds_status give_up(ds_sim *s, uint32_t slot, int64_t t_ns) {
+/* This attempt ends without an answer at t_ns: the client gives up, or is turned away and hears of it a round trip later. */
+ds_status ds_attempt_failed(ds_sim *s, uint32_t slot, int64_t t_ns, ds_failure why) {
   const ds_req_view *v = &s->view[slot];
   ds_slot *q = &s->slot[slot];
   ds_held *h = s->opt.closed_loop ? &s->held[v->index] : NULL;
@@ -79,9 +80,10 @@ static ds_status give_up(ds_sim *s, uint32_t slot, int64_t t_ns) {
   s->result.vain_attempts++;
   if (h != NULL && h->retries < s->run.patience.retries) {
     s->result.retries++;
-    return ds_closed_again(s, v->index, t_ns + pause_ns(s, v->index, h->retries++));
+    int64_t heard_ns = t_ns + (why == DS_FAILED_TURNED_AWAY ? s->run.patience.notice_ns : 0);
+    return ds_closed_again(s, v->index, heard_ns + pause_ns(s, v->index, h->retries++));
   }
-  store_timeout(s, v, q, h != NULL ? h->retries : 0, t_ns);
+  store_failure(s, v, q, h != NULL ? h->retries : 0, t_ns, why);
   return h != NULL ? ds_closed_finished(s, v->index, t_ns) : DS_OK;
 }
 
@@ -94,7 +96,7 @@ ds_status ds_give_up_first(ds_sim *s) {
   uint32_t slot = s->give_up.item[0].id;
   int64_t t_ns = (int64_t)s->give_up.item[0].key;
   ds_heap_pop(&s->give_up);
-  return s->slot[slot].gone ? DS_OK : give_up(s, slot, t_ns);
+  return s->slot[slot].gone ? DS_OK : ds_attempt_failed(s, slot, t_ns, DS_FAILED_TIMEOUT);
 }
 
 /* ---- the server ---- */
@@ -131,7 +133,7 @@ ds_status ds_drop_due(ds_sim *s, ds_replica *r, int64_t t_ns) {
     uint32_t slot = r->deadline.item[0].id;
     int64_t at = r->deadline_ns;
     ds_heap_pop(&r->deadline);
-    if (!s->slot[slot].gone) DS_TRY(give_up(s, slot, at));
+    if (!s->slot[slot].gone) DS_TRY(ds_attempt_failed(s, slot, at, DS_FAILED_TIMEOUT));
     DS_TRY(drop(s, r, slot));
     ds_deadline_refresh(s, r);
   }
@@ -151,7 +153,7 @@ bool ds_finishes_late(const ds_sim *s, const ds_slot *q, int64_t finish_ns) {
 ds_status ds_finish_late(ds_sim *s, ds_replica *r, uint32_t slot) {
   const ds_slot *q = &s->slot[slot];
   s->result.partial_output_tokens += q->output;
-  if (!q->gone) DS_TRY(give_up(s, slot, q->deadline_ns));
+  if (!q->gone) DS_TRY(ds_attempt_failed(s, slot, q->deadline_ns, DS_FAILED_TIMEOUT));
   ds_slot_free(s, r, slot);
   return DS_OK;
 }

@@ -286,6 +286,11 @@ bool ds_scenario_complain(const ds_scenario *s, const ds_error *err, ds_diag *d)
   return complain_at(d, code, file, t->line, t->column, pool, text);
 }
 
+bool ds_scenario_turns_away(const ds_scenario *s) {
+  return s->sched && s->sched->turns_away &&
+         s->sched->turns_away(s->run.pool.scheduler_config.bytes);
+}
+
 /* --- loading ------------------------------------------------------------------------------- */
 
 static void free_workload(ds_workload *w) {

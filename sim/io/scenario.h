@@ -191,4 +191,7 @@ void ds_scenario_free(ds_scenario *s);
  * ("pools.main.kv_blocks: ..."), the place is that key's. Returns false, to return it on. */
 bool ds_scenario_complain(const ds_scenario *s, const ds_error *err, ds_diag *d);
 
+/* May its server answer requests with an error? */
+bool ds_scenario_turns_away(const ds_scenario *s);
+
 #endif

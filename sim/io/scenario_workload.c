@@ -443,6 +443,20 @@ static bool opt_time(ds_reader *r, const ds_node *map, const char *key, int64_t 
   return ds_note(r, key, n, "default", "%s", text);
 }
 
+static bool read_timeout(ds_reader *r, const ds_node *timeout, ds_workload *w) {
+  ds_patience *p = &w->patience;
+  char text[48];
+  if (!ds_want_time(timeout, ds_name(r, "timeout"), 1, 86400 * DS_NS_PER_S, &p->timeout_ns, r->d))
+    return false;
+  if (p->timeout_ns <= w->rtt_ns) {
+    ds_complain(r->d, timeout, "%s is not above the round trip", ds_name(r, "timeout"));
+    ds_diag_expected(r->d, "more than rtt: no answer could come in time");
+    return false;
+  }
+  ds_time_format(p->timeout_ns, text, sizeof text);
+  return ds_note(r, "timeout", timeout, "", "%s", text);
+}
+
 /* When the client gives up and asks again. The defaults of a retry are those of OpenAI's Python
  * client (openai/openai-python, _constants.py and _calculate_retry_timeout of _base_client.py:
  * 0.5 s, doubled up to 8 s, up to a quarter off); that client asks twice more after 600 s. */
@@ -450,9 +464,9 @@ static bool read_patience(ds_reader *r, const ds_node *client, ds_workload *w) {
   static const char *const of_retries[] = {"backoff", "backoff_factor", "backoff_max", "jitter"};
   ds_patience *p = &w->patience;
   const ds_node *timeout = ds_node_get(client, "timeout"), *retries = ds_node_get(client, "retries");
-  if (!timeout && retries) {
+  if (!timeout && retries && !ds_scenario_turns_away(r->s)) {
     ds_complain_key(r->d, retries, "%s stands without a timeout", ds_name(r, "retries"));
-    ds_diag_expected(r->d, "timeout: 60 s beside it: only who gives up asks again");
+    ds_diag_expected(r->d, "timeout: 60 s beside it: only who gives up asks again, or a scheduler that turns requests away");
     return false;
   }
   for (size_t i = 0; i < LEN(of_retries) && !retries; ++i) {
@@ -462,19 +476,9 @@ static bool read_patience(ds_reader *r, const ds_node *client, ds_workload *w) {
     ds_diag_expected(r->d, "retries: 2 beside it");
     return false;
   }
-  if (!timeout) return true;
-  if (!ds_want_time(timeout, ds_name(r, "timeout"), 1, 86400 * DS_NS_PER_S, &p->timeout_ns, r->d))
-    return false;
-  if (p->timeout_ns <= w->rtt_ns) {
-    ds_complain(r->d, timeout, "%s is not above the round trip", ds_name(r, "timeout"));
-    ds_diag_expected(r->d, "more than rtt: no answer could come in time");
-    return false;
-  }
-  char text[48];
-  ds_time_format(p->timeout_ns, text, sizeof text);
-  if (!ds_note(r, "timeout", timeout, "", "%s", text) ||
-      !ds_opt_integer(r, client, "retries", 0, 1000, 0, &p->retries))
-    return false;
+  if (timeout && !read_timeout(r, timeout, w)) return false;
+  if (!timeout && !retries) return true;
+  if (!ds_opt_integer(r, client, "retries", 0, 1000, 0, &p->retries)) return false;
   if (p->retries == 0) return true;
   return opt_time(r, client, "backoff", DS_NS_PER_S / 2, &p->backoff_ns) &&
          ds_opt_number(r, client, "backoff_factor", 1, 100, 2, &p->backoff_factor) &&

@@ -49,10 +49,19 @@ static uint64_t count_good(const columns *c, const ds_slo_request *q) {
   for (size_t i = 0; i < c->n; i++) {
     int64_t more = (int64_t)c->outputs[i] - 1;
     bool tpot = more <= 0 || q->tpot_ns <= 0 || c->e2e[i] - c->ttft[i] <= q->tpot_ns * more;
-    if (more < 0) continue; /* given up */
+    if (more < 0) continue; /* no answer */
     good += within(c->ttft[i], q->ttft_ns) && within(c->e2e[i], q->e2e_ns) && tpot;
   }
   return good;
+}
+
+static void count_failed(const columns *c, ds_result *r) {
+  r->timed_out = r->turned_away = 0;
+  for (size_t i = 0; i < c->n; i++) {
+    bool away = c->ttft[i] == DS_TTFT_TURNED_AWAY;
+    r->turned_away += away;
+    r->timed_out += c->outputs[i] == 0 && !away;
+  }
 }
 
 static bool judge_class(const ds_scenario *sc, const ds_drive *drive, const int64_t *arrival_ns,
@@ -83,16 +92,16 @@ static bool judge_class(const ds_scenario *sc, const ds_drive *drive, const int6
     r.itl = &no_gaps;
     r.seconds = &no_seconds;
     r.submitted = c.n;
-    for (size_t i = r.timed_out = 0; i < c.n; i++) r.timed_out += c.outputs[i] == 0;
-    r.completed = c.n - r.timed_out;
+    count_failed(&c, &r);
+    r.completed = c.n - ds_failed(&r);
     r.good = count_good(&c, &w->slo.request);
     r.input_tokens = 0;
     r.output_tokens = c.arrivals.output.sum;
     r.n_replicas = 0;
-    uint64_t rejected = 0;
+    uint64_t oversize = 0;
     for (size_t i = 0; i < drive->oversize.n; i++)
-      rejected += ds_merged_stream(drive->merged, drive->oversize.rejected[i].index) == k;
-    good = bucket != NULL && ds_summary_of(&run, &r, &c.arrivals, rejected, &out->summary);
+      oversize += ds_merged_stream(drive->merged, drive->oversize.rejected[i].index) == k;
+    good = bucket != NULL && ds_summary_of(&run, &r, &c.arrivals, oversize, &out->summary);
     free(bucket);
   }
   free_columns(&c);

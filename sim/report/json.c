@@ -148,11 +148,15 @@ static void additions(ds_json *j, const ds_report *r) {
   ds_json_number(j, "output_throughput_per_gpu", s->output_throughput / gpus);
   ds_json_number(j, "total_token_throughput_per_gpu", s->total_throughput / gpus);
   ds_json_count(j, "rejected", s->rejected);
-  if (r->scenario->workload.patience.timeout_ns > 0) {
-    const ds_result *q = r->drive->result;
-    ds_json_count(j, "timed_out", s->timed_out);
+  const ds_result *q = r->drive->result;
+  bool patience = r->scenario->workload.patience.timeout_ns > 0;
+  if (ds_scenario_turns_away(r->scenario)) ds_json_count(j, "turned_away", s->turned_away);
+  if (patience) ds_json_count(j, "timed_out", s->timed_out);
+  if (patience || ds_scenario_turns_away(r->scenario)) {
     ds_json_count(j, "vain_attempts", q->vain_attempts);
     ds_json_count(j, "retries", q->retries);
+  }
+  if (patience) {
     ds_json_count(j, "partial_output_tokens", q->partial_output_tokens);
   }
   const ds_sched_ops *ops = r->scenario->sched;

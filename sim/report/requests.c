@@ -93,12 +93,13 @@ static void csv_failed(ds_outfile *out, const ds_result *r, int64_t arrival_ns, 
 
 /* Of a request that was admitted. With "warmup" it is in no figure, answered or not. */
 static const char *status_of(const ds_drive *drive, const ds_record *q) {
-  return ds_warmup_has(&drive->warmup, q) ? "warmup" : q->timed_out ? "timeout" : "ok";
+  static const char *const status[] = {"ok", "timeout", "rejected"}; /* by ds_failure */
+  return ds_warmup_has(&drive->warmup, q) ? "warmup" : status[q->failed];
 }
 
 static void csv_row(ds_outfile *out, const ds_result *r, const ds_record *q, const char *id, const char *status,
                     const char *class_name) {
-  if (q->timed_out) {
+  if (q->failed) {
     csv_failed(out, r, q->arrival_ns, q->input_tokens, q->output_tokens, status, id, class_name);
     return;
   }
@@ -225,7 +226,7 @@ static void jsonl_failed(ds_outfile *out, const ds_drive *drive, const ds_reject
 
 static void jsonl_row(ds_outfile *out, const ds_drive *drive, const ds_record *q,
                       uint64_t trace_index, const char *class_name) {
-  if (q->timed_out) {
+  if (q->failed) {
     const ds_rejected f = {.index = trace_index,
                            .request = {.arrival_ns = q->arrival_ns,
                                        .input_tokens = q->input_tokens,

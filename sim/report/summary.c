@@ -86,7 +86,7 @@ static double value_ms(const ds_result *r, ds_metric_id m, size_t i) {
 /* Milliseconds of a metric for requests [from, to), those that have it; returns how many. */
 static size_t fill(const ds_result *r, ds_metric_id m, size_t from, size_t to, double *x) {
   size_t n = 0;
-  if (r->timed_out > 0) { /* of those that were completed only */
+  if (ds_failed(r) > 0) { /* of those that were completed only */
     for (size_t i = from; i < to; i++)
       if (r->outputs[i] > 0 && (m != DS_METRIC_TPOT || r->outputs[i] > 1)) x[n++] = value_ms(r, m, i);
     return n;
@@ -316,7 +316,7 @@ static void copy_limits(ds_summary *s, const ds_slo *slo) {
 
 static void attainments(ds_summary *s, const ds_slo *slo, const ds_result *r) {
   s->has_limits = any_request_limit(&slo->request);
-  s->submitted = r->submitted + s->rejected;
+  s->submitted = r->submitted + s->oversize;
   s->completed = r->completed;
   if (s->submitted > 0) s->slo_attainment = (double)r->good / (double)s->submitted;
   if (r->completed > 0) s->slo_attainment_completed = (double)r->good / (double)r->completed;
@@ -333,6 +333,8 @@ static uint64_t busiest_second(const ds_seconds *seconds) {
 static void throughputs(ds_summary *s, const ds_result *r) {
   s->failed = s->submitted - s->completed;
   s->timed_out = r->timed_out;
+  s->turned_away = r->turned_away;
+  s->rejected = s->oversize + s->turned_away;
   s->input_tokens = r->input_tokens;
   s->output_tokens = r->output_tokens;
   s->duration_s = (double)(r->last_finish_ns - r->first_arrival_ns) / 1e9;
@@ -436,10 +438,10 @@ static void cost(ds_summary *s, const ds_run *run) {
   if (total > 0) s->usd_per_m_total = s->usd / ((double)total / 1e6);
 }
 
-bool ds_summary_of(const ds_run *run, const ds_result *r, const ds_arrivals *a, uint64_t rejected,
+bool ds_summary_of(const ds_run *run, const ds_result *r, const ds_arrivals *a, uint64_t oversize,
                    ds_summary *out) {
   memset(out, 0, sizeof *out);
-  out->rejected = rejected;
+  out->oversize = oversize;
   copy_limits(out, &run->slo);
   attainments(out, &run->slo, r);
   throughputs(out, r);

@@ -28,6 +28,7 @@ typedef struct ds_verdict { /* one limit of slo.run */
 typedef struct ds_summary {
   uint64_t submitted, completed, failed, rejected, timed_out, input_tokens,
       output_tokens; /* failed: all that did not complete */
+  uint64_t oversize, turned_away; /* of rejected: before the engine, and by the server */
   double duration_s; /* first arrival (dispatch) to last finish */
   double request_throughput, input_throughput, output_throughput, total_throughput;
   bool has_limits; /* any limit per request: goodput is defined */
@@ -65,9 +66,9 @@ typedef struct ds_summary {
  * the same values (the least per metric). Call before the run; leaves stated limits alone. */
 void ds_slo_complete(ds_slo *slo);
 
-/* rejected: requests that were turned away before the engine; they count as submitted and failed.
+/* oversize: requests that never came to the engine; they count as submitted, rejected and failed.
  * False when out of memory. */
-bool ds_summary_of(const ds_run *run, const ds_result *r, const ds_arrivals *a, uint64_t rejected,
+bool ds_summary_of(const ds_run *run, const ds_result *r, const ds_arrivals *a, uint64_t oversize,
                    ds_summary *out);
 
 /* Judge only the SLO of a result (for re-runs at other rates): *worst is the metric that broke, or

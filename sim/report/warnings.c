@@ -93,9 +93,15 @@ void ds_warnings_of(const ds_scenario *sc, const ds_drive *drive, const ds_summa
   about_import(out, ds_trace_report_of(drive->trace));
   if (drive->result->seconds->overflow)
     add(out, "the run lasts longer than two years; counters per second stop there");
-  if (s->rejected > 0)
+  if (s->oversize > 0)
     add(out, "%" PRIu64 " of %" PRIu64 " requests were rejected: no replica could hold them",
-        s->rejected, s->submitted);
+        s->oversize, s->submitted);
+  if (s->turned_away > 0)
+    add(out,
+        "%" PRIu64 " of %" PRIu64 " requests were turned away by the server%s; latencies are those "
+        "of the others",
+        s->turned_away, s->submitted,
+        sc->workload.patience.retries > 0 ? " at every attempt" : "");
   if (s->timed_out > 0) {
     char text[48];
     ds_time_format(sc->workload.patience.timeout_ns, text, sizeof text);

@@ -10,9 +10,8 @@ static void shorten(int64_t *limit_ns, int64_t by_ns) {
 
 ds_patience ds_client_patience(const ds_workload *w) {
   ds_patience p = w->patience;
-  if (p.timeout_ns == 0) return p;
-  p.timeout_ns -= w->rtt_ns;
   p.notice_ns = w->rtt_ns;
+  if (p.timeout_ns > 0) p.timeout_ns -= w->rtt_ns;
   return p;
 }
 
@@ -52,7 +51,8 @@ static bool copy_records(const ds_workload *w, const ds_result *from, ds_by_arri
   memcpy(view->records, from->records, bytes);
   for (size_t i = 0; i < from->n; i++) {
     ds_record *q = &view->records[i];
-    if (q->timed_out) continue;
+    if (q->failed == DS_FAILED_TURNED_AWAY) q->finish_ns += w->rtt_ns;
+    if (q->failed) continue;
     q->scheduled_ns += w->rtt_ns / 2;
     q->first_token_ns += w->rtt_ns;
     q->finish_ns += w->rtt_ns;
@@ -70,6 +70,7 @@ bool ds_client_view(const ds_workload *w, const ds_result *from, ds_by_arrival *
   if (view->time == NULL && !copy_columns(from, view)) return false;
   size_t n = from->n;
   for (size_t i = 0; i < n; i++) {
+    if (view->time[i] == DS_TTFT_TURNED_AWAY) view->time[n + i] += w->rtt_ns;
     if (view->outputs[i] == 0) continue; /* given up: by the client's clock already */
     view->time[n + i] += w->rtt_ns;
     view->time[i] = w->no_stream ? view->time[n + i] : view->time[i] + w->rtt_ns;

@@ -54,8 +54,9 @@ static bool add_gaps(ds_warmup *w, const ds_result *from, const ds_record *q, bo
 
 static void add_request(const ds_slo_request *limits, const ds_record *q, ds_result *out) {
   if (q->finish_ns > out->last_finish_ns) out->last_finish_ns = q->finish_ns;
-  if (q->timed_out) {
-    out->timed_out++;
+  if (q->failed) {
+    out->timed_out += q->failed == DS_FAILED_TIMEOUT;
+    out->turned_away += q->failed == DS_FAILED_TURNED_AWAY;
     return;
   }
   out->completed++;
@@ -72,7 +73,7 @@ static void add_request(const ds_slo_request *limits, const ds_record *q, ds_res
 static void blank(ds_result *r, size_t n) {
   r->n -= n;
   r->submitted -= n;
-  r->completed = r->timed_out = r->good = r->miss_ttft = r->miss_tpot = r->miss_itl = r->miss_e2e = 0;
+  r->completed = r->timed_out = r->turned_away = r->good = r->miss_ttft = r->miss_tpot = r->miss_itl = r->miss_e2e = 0;
   r->input_tokens = r->output_tokens = r->num_preemptions = r->cached_tokens = 0;
   r->images = r->image_tokens = 0;
   r->last_finish_ns = 0;
@@ -93,7 +94,7 @@ static bool count_answered(const ds_workload *w, const ds_result *from, const ds
   bool good = out->gaps.bucket != NULL;
   for (size_t k = n; k < from->n && good; k++) {
     const ds_record *q = record_at(from, view, k);
-    good = q->timed_out || add_gaps(out, from, q, !w->no_stream, exact);
+    good = q->failed || add_gaps(out, from, q, !w->no_stream, exact);
   }
   r->itl = &out->gaps;
   r->seconds = &out->seconds;

@@ -31,6 +31,7 @@ typedef struct request {
   bool prompt_done; /* sarathi: what it had to compute since its admission is computed */
   i64 token[4096];
   i64 scheduled, preemptions, replica;
+  i64 turned_away; /* when; -1: it was not */
 } request;
 
 typedef struct list {
@@ -59,7 +60,8 @@ static struct {
   bool dynamic;                                    /* sarathi */
   i64 low, high, stages, schedule_tokens;
   i64 reserve; /* orca: 0 cap, 1 the longest sequence of the model, 2 power of two, 3 exactly */
-  i64 levels, level, timeout; /* triton */
+  i64 levels, level, timeout, max_queue; /* triton */
+  bool reject, reject_while_busy, preferred_without_delay;
   bool swap, chunked;
   double delay_factor;
   request *r;
@@ -154,6 +156,10 @@ static void read_scenario(char *text) {
   S.level = integer(opt, "default_priority_level", 1);
   S.timeout = duration(opt, "default_timeout");
   S.max_delay = duration(opt, "max_queue_delay");
+  S.preferred_without_delay = json_is_true(json_object_get(opt, "preferred_without_delay"));
+  S.max_queue = integer(opt, "max_queue_size", 0);
+  S.reject = !strcmp(word(opt, "timeout_action", "delay"), "reject");
+  S.reject_while_busy = !json_is_false(json_object_get(opt, "reject_while_busy"));
   S.hold = json_is_true(json_object_get(opt, "hold_finished_slots"));
   S.batch_end = !strcmp(word(opt, "emit", "batch-end"), "batch-end");
   json_t *sizes = json_object_get(opt, "preferred_batch_sizes");
@@ -190,7 +196,7 @@ static void read_scenario(char *text) {
     r->o = integer(v, "output_tokens", 0);
     r->cap = integer(v, "max_tokens", r->o);
     r->priority = integer(v, "priority", 0);
-    r->scheduled = -1;
+    r->scheduled = r->turned_away = -1;
     r->replica = i % S.replicas;
     if (r->p < 1 || r->o < 1 || r->o > 4096) die(3, "request %s: tokens", r->id);
   }
@@ -459,44 +465,73 @@ static void plan_v0(replica *q, i64 now) {
 
 /* --- triton-dynamic --- */
 
-/* Who is next: by level, 1 first, the expired behind the others of their level. */
+static i64 triton_level(const request *r) {
+  return !S.levels ? 0 : r->priority >= 1 && r->priority <= S.levels ? r->priority : S.level;
+}
+static bool triton_expired(const request *r, i64 now) { return S.timeout && now > r->arrival + S.timeout; }
+
+static void turn_away(replica *q, request *r, i64 now) {
+  int at = find(&q->waiting, r);
+  if (at >= 0) take(&q->waiting, at);
+  r->turned_away = now;
+}
+
+static void triton_arrival(replica *q, request *r, i64 now) {
+  i64 n = 0;
+  for (int i = 0; i < q->waiting.n; i++) n += triton_level(q->waiting.item[i]) == triton_level(r);
+  if (S.max_queue && n >= S.max_queue) turn_away(q, r, now);
+  else append(&q->waiting, r);
+}
+
+/* Who is next: by level, 1 first; the expired behind the others of their level, or in front where the walk rejects them. */
 static list triton_line(const replica *q, i64 now) {
   list out = {.n = 0};
   for (i64 level = S.levels ? 1 : 0; level <= S.levels; level++)
-    for (int expired = 0; expired < 2; expired++)
+    for (int second = 0; second < 2; second++)
       for (int i = 0; i < q->waiting.n; i++) {
         request *r = q->waiting.item[i];
-        i64 own = !S.levels ? 0 : r->priority >= 1 && r->priority <= S.levels ? r->priority : S.level;
-        if (own == level && (S.timeout && now > r->arrival + S.timeout) == expired) append(&out, r);
+        if (triton_level(r) == level && triton_expired(r, now) == (S.reject ? !second : second)) append(&out, r);
       }
   return out;
 }
 
 static void plan_triton(replica *q, i64 now) {
   q->prompts = !q->running.n;
+  q->timer = -1;
   if (!q->prompts) {
+    list all = q->waiting;
+    for (int i = 0; i < all.n; i++)
+      if (S.reject && S.reject_while_busy && triton_expired(all.item[i], now)) turn_away(q, all.item[i], now);
     for (int i = 0; i < q->running.n; i++)
       if (q->running.item[i]->emitted < q->running.item[i]->o) grant(q, q->running.item[i], 1, now);
     return;
   }
   if (!q->waiting.n) return;
   i64 pending = 0, good = 0, largest = 0, taken = 0, oldest = INT64_MAX;
-  list line = triton_line(q, now);
+  list line = triton_line(q, now), ready = {.n = 0};
   bool send_now = false;
   for (i64 i = 0; i < S.n_preferred; i++) largest = most(largest, S.preferred[i]);
   for (int i = 0; i < line.n; i++) {
+    if (S.reject && triton_expired(line.item[i], now)) {
+      turn_away(q, line.item[i], now);
+      continue;
+    }
+    ready.item[ready.n] = line.item[i];
     taken += blocks(line.item[i]->p + line.item[i]->cap);
     send_now = pending == S.max_batch || (S.kv_blocks >= 0 && taken > S.kv_blocks);
     if (send_now) break;
     pending++;
+    ready.n++;
     oldest = least(oldest, line.item[i]->arrival);
     for (i64 k = 0; k < S.n_preferred; k++)
       if (S.preferred[k] == pending) good = pending;
   }
-  q->timer = oldest + S.max_delay;
-  bool late = now >= q->timer;
+  if (!pending) return;
+  bool late = now >= oldest + S.max_delay;
+  q->timer = oldest + (S.reject ? least(S.max_delay, S.timeout + 1) : S.max_delay);
+  if (S.preferred_without_delay && !S.max_delay && good) pending = good;
   i64 n = good && !late ? good : send_now || pending >= largest || late ? pending : 0;
-  for (int i = 0; i < n; i++) admit(q, line.item[i], blocks(line.item[i]->p + line.item[i]->cap), line.item[i]->p, now);
+  for (int i = 0; i < n; i++) admit(q, ready.item[i], blocks(ready.item[i]->p + ready.item[i]->cap), ready.item[i]->p, now);
 }
 
 /* --- iterations --- */
@@ -600,7 +635,8 @@ static void simulate(void) {
     for (i64 k = 0; k < S.replicas; k++)
       if (Q[k].busy && Q[k].ends == now) end(&Q[k]);
     for (; arrived < S.n && S.r[arrived].arrival == now; arrived++)
-      append(&Q[S.r[arrived].replica].waiting, &S.r[arrived]);
+      if (is("triton-dynamic")) triton_arrival(&Q[S.r[arrived].replica], &S.r[arrived], now);
+      else append(&Q[S.r[arrived].replica].waiting, &S.r[arrived]);
     for (i64 k = 0; k < S.replicas; k++)
       if (!Q[k].busy) plan(&Q[k], now);
   }
@@ -618,8 +654,9 @@ static void write_requests(FILE *f) {
             "%lld,\"tokens_ns\":[",
             r->id, (long long)r->replica, (long long)r->arrival, (long long)r->scheduled,
             (long long)r->preemptions);
-    for (i64 k = 0; k < r->o; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token[k]);
-    fputs("]}\n", f);
+    for (i64 k = 0; k < r->o && r->turned_away < 0; k++) fprintf(f, "%s%lld", k ? "," : "", (long long)r->token[k]);
+    if (r->turned_away >= 0) fprintf(f, "],\"turned_away_ns\":%lld}\n", (long long)r->turned_away);
+    else fputs("]}\n", f);
   }
 }
 

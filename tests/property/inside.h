@@ -38,6 +38,11 @@ static inline void inside_step(text *t, const ds_scenario *sc, const ds_step *s)
 static inline void inside_request(text *t, const ds_scenario *sc, const ds_result *r, const ds_record *q) {
   put(t, "{\"id\":");
   inside_id(t, sc, q->index);
+  if (q->failed == DS_FAILED_TURNED_AWAY) {
+    put(t, ",\"replica\":%u,\"arrival_ns\":%lld,\"scheduled_ns\":-1,\"preemptions\":0,\"tokens_ns\":[],\"turned_away_ns\":%lld}\n",
+        q->replica, (long long)(q->arrival_ns - r->first_arrival_ns), (long long)(q->finish_ns - r->first_arrival_ns));
+    return;
+  }
   put(t, ",\"replica\":%u,\"arrival_ns\":%lld,\"scheduled_ns\":%lld,\"preemptions\":%u,\"tokens_ns\":[%lld", q->replica,
       (long long)(q->arrival_ns - r->first_arrival_ns), (long long)(q->scheduled_ns - r->first_arrival_ns), q->preemptions,
       (long long)(q->first_token_ns - r->first_arrival_ns));

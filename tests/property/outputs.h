@@ -72,6 +72,10 @@ static inline void put_time(text *t, i64 ns, i64 per) {
 /* A request as the naive simulator has it. */
 static inline void put_naive_request(text *t, const json_t *r) {
   put_id(t, json_object_get(r, "id"));
+  if (json_object_get(r, "turned_away_ns")) {
+    put(t, " rejected");
+    return;
+  }
   put(t, " replica %lld arrival %lld scheduled %lld preemptions %lld tokens",
       (long long)get_int(r, "replica"), (long long)get_int(r, "arrival_ns"),
       (long long)get_int(r, "scheduled_ns"), (long long)get_int(r, "preemptions"));
@@ -97,9 +101,18 @@ static inline i64 put_token_times(text *t, const json_t *r, i64 per) {
   return now;
 }
 
+static inline bool was_rejected(const json_t *r) {
+  const char *status = json_string_value(json_object_get(r, "status"));
+  return json_object_get(r, "turned_away_ns") || (status && !strcmp(status, "rejected"));
+}
+
 /* A request as the program has it. */
 static inline void put_program_request(text *t, const json_t *r) {
   put_id(t, json_object_get(r, "id"));
+  if (was_rejected(r)) {
+    put(t, " rejected");
+    return;
+  }
   put(t, " replica %lld arrival %lld scheduled %lld preemptions %lld tokens",
       (long long)get_int(r, "replica"), (long long)get_ns(r, "arrival_s", 1e9),
       (long long)get_ns(r, "scheduled_s", 1e9), (long long)get_int(r, "preemptions"));

@@ -49,6 +49,7 @@ static double option_value(const ds_param *p, int kind, uint64_t *s) {
   double near = high > low + 64 ? low + 64 : high; /* worlds are small: so are interesting values */
   if (p->type == DS_PARAM_FRAC) return low + (near - low) * uniform(s);
   if (p->type == DS_PARAM_TIME) near = high > 1e8 ? 1e8 : high;
+  else if (p->type == DS_PARAM_INT && near > low + 4 && chance(s, 30)) near = low + 4;
   return low + (double)between(s, 0, (i64)(near - low));
 }
 
@@ -139,7 +140,7 @@ typedef struct outcome {
   size_t n_step, step_at[8192], n_steps;
   uint64_t completed, output_tokens, input_tokens, preemptions;
   ds_wide batch_ns, kv_block_ns;
-  uint64_t timed_out, vain, retries, partial;
+  uint64_t timed_out, turned_away, vain, retries, partial;
   bool whole; /* nothing was left behind */
   bool odd;   /* the gaps of an answer are not the time that it took */
 } outcome;
@@ -170,7 +171,7 @@ static bool nothing_left(const ds_sim *sim) {
 /* From its first token to its last, through one gap for each of the others. */
 static bool gaps_odd(const ds_result *r, const ds_record *q) {
   int64_t t = q->first_token_ns;
-  if (r->gaps_ns == NULL || q->timed_out || q->n_chunks == 0) return false;
+  if (r->gaps_ns == NULL || q->failed || q->n_chunks == 0) return false;
   for (uint64_t k = 0; k < q->n_chunks; k++) t += r->gaps_ns[q->itl_first + k];
   return t != q->finish_ns || q->n_chunks != q->output_tokens - 1;
 }
@@ -184,7 +185,7 @@ static void take_result(ds_sim *sim, outcome *o, size_t n) {
   }
   o->completed = r->completed, o->preemptions = r->num_preemptions;
   o->output_tokens = r->output_tokens, o->input_tokens = r->input_tokens;
-  o->timed_out = r->timed_out, o->vain = r->vain_attempts, o->retries = r->retries, o->partial = r->partial_output_tokens;
+  o->timed_out = r->timed_out, o->turned_away = r->turned_away, o->vain = r->vain_attempts, o->retries = r->retries, o->partial = r->partial_output_tokens;
   for (size_t i = 0; i < r->n_replicas; i++) {
     ds_wide_add_wide(&o->batch_ns, r->replicas[i].batch_ns);
     ds_wide_add_wide(&o->kv_block_ns, r->replicas[i].kv_block_ns);
@@ -219,37 +220,43 @@ static bool good;
   } while (0)
 
 static void check_conserved(const world *w, const outcome *o) {
-  uint64_t out = 0, in = 0;
+  uint64_t out = 0, in = 0, away = 0;
   for (size_t i = 0; i < w->n; i++) {
     const ds_record *r = &o->record[i];
     int64_t sum = 0;
+    away += r->failed == DS_FAILED_TURNED_AWAY;
+    if (r->failed) continue;
     out += w->r[i].output_tokens, in += w->r[i].input_tokens;
     for (int c = 0; c < DS_CAUSE_N; c++) sum += r->blame_ns[c];
     RULE(sum == r->finish_ns - r->arrival_ns, "request %zu: causes sum to %lld of %lld ns", i, (long long)sum,
          (long long)(r->finish_ns - r->arrival_ns));
     RULE(r->first_token_ns <= r->finish_ns && r->scheduled_ns >= r->arrival_ns, "request %zu: times out of order", i);
   }
-  RULE(o->completed == w->n && o->output_tokens == out && o->input_tokens == in, "tokens or requests were lost");
+  RULE(away == 0 || w->ops->turns_away(w->run.pool.scheduler_config.bytes), "requests are turned away by who does not");
+  RULE(away == o->turned_away && o->vain == away, "%llu turned away, %llu counted", (unsigned long long)away,
+       (unsigned long long)o->turned_away);
+  RULE(o->completed + away == w->n && o->output_tokens == out && o->input_tokens == in, "tokens or requests were lost");
   RULE(o->whole, "blocks or requests are left behind");
 }
 
 /* With clients that give up: everybody is accounted for, and nothing is left behind. */
 static void check_patience_sums(const world *w, const outcome *o) {
-  uint64_t late = 0;
+  uint64_t late = 0, away = 0;
   for (size_t i = 0; i < w->n; i++) {
     const ds_record *r = &o->record[i];
     int64_t sum = 0, limit = w->run.patience.timeout_ns;
-    late += r->timed_out;
+    late += r->failed == DS_FAILED_TIMEOUT, away += r->failed == DS_FAILED_TURNED_AWAY;
     for (int c = 0; c < DS_CAUSE_N; c++) sum += r->blame_ns[c];
-    if (r->timed_out) continue;
+    if (r->failed) continue;
     int64_t took = r->finish_ns - r->arrival_ns;
     RULE(sum == took, "request %zu: causes sum to %lld of %lld ns", i, (long long)sum, (long long)took);
-    RULE(took - r->blame_ns[DS_CAUSE_RETRY] <= limit, "request %zu: an attempt of %lld ns is good", i,
+    RULE(limit == 0 || took - r->blame_ns[DS_CAUSE_RETRY] <= limit, "request %zu: an attempt of %lld ns is good", i,
          (long long)(took - r->blame_ns[DS_CAUSE_RETRY]));
   }
-  RULE(late == o->timed_out && o->completed + late == w->n, "%llu completed and %llu given up of %zu",
-       (unsigned long long)o->completed, (unsigned long long)late, w->n);
-  RULE(o->vain == o->timed_out + o->retries, "attempts in vain do not add up");
+  RULE(late == o->timed_out && away == o->turned_away && o->completed + late + away == w->n,
+       "%llu completed, %llu given up and %llu turned away of %zu", (unsigned long long)o->completed, (unsigned long long)late,
+       (unsigned long long)away, w->n);
+  RULE(o->vain == o->timed_out + o->turned_away + o->retries, "attempts in vain do not add up");
   RULE(o->whole, "blocks or requests are left behind by clients that gave up");
 }
 
@@ -317,6 +324,8 @@ static void check_no_peeking(const world *w, uint64_t *s) {
   }
 }
 
+static i64 turned_away; /* in all worlds of a policy */
+
 static void check_world(world *w, uint64_t *s, i64 *preemptions, int *starved) {
   run_world(w, (ds_sim_options){.steps = true}, &A);
   if (A.refused) {
@@ -331,6 +340,7 @@ static void check_world(world *w, uint64_t *s, i64 *preemptions, int *starved) {
   RULE(A.status == DS_OK, "%s", A.err.text);
   if (A.status != DS_OK) return;
   *preemptions += (i64)A.preemptions;
+  turned_away += (i64)A.turned_away;
   check_conserved(w, &A);
   check_steps(w, &A);
   check_no_peeking(w, s);
@@ -352,6 +362,7 @@ static void check_patience(world *w, uint64_t *s, i64 *given_up) {
   ds_sim_options plain = {0}, no_lease = {.no_lease = true}, eager = {.eager = true}, steps = {.steps = true, .gaps = true};
   int64_t unit = chance(s, 50) ? 1000000 : 99991;
   *p = (ds_patience){.timeout_ns = between(s, 1, 300) * unit, .backoff_factor = 1};
+  if (w->ops->turns_away != NULL && chance(s, 30)) p->timeout_ns = 0; /* then only the server ends an attempt */
   if (chance(s, 30)) p->notice_ns = between(s, 1, 20) * 1000000;
   bool closed = chance(s, 60);
   if (chance(s, 40)) w->router = "least-outstanding";
@@ -376,6 +387,7 @@ static void check_patience(world *w, uint64_t *s, i64 *given_up) {
   RULE(A.status == DS_OK, "%s", A.err.text);
   if (A.status != DS_OK) return;
   *given_up += (i64)A.vain;
+  turned_away += (i64)A.turned_away;
   check_patience_sums(w, &A);
   const ds_sim_options *const other[] = {&no_lease, &eager, &steps, &plain};
   for (size_t i = 0; i < 4; i++) {
@@ -443,6 +455,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], ops->name) != 0) continue;
     i64 preemptions = 0;
     i64 given_up = 0;
+    turned_away = 0;
     int starved = 0, worlds = 0;
     good = ops->summary != NULL && ops->reference != NULL && ops->config_bytes <= DS_POLICY_CONFIG_BYTES;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -464,8 +477,9 @@ int main(int argc, char **argv) {
     uint64_t stream = k + 99;
     check_awkward(ops, &stream);
     check_ids(ops);
-    tap(good, "%s keeps the rules in %d worlds (%lld preemptions; %lld attempts given up; %d say who starves)", ops->name,
-        worlds, (long long)preemptions, (long long)given_up, starved);
+    tap(good, "%s keeps the rules in %d worlds (%lld preemptions; %lld attempts in vain, %lld requests turned away; %d say who starves)",
+        ops->name, worlds, (long long)preemptions, (long long)given_up, (long long)turned_away, starved);
+    if (ops->turns_away != NULL) tap(turned_away > 0, "%s turns requests away", ops->name);
   }
   ds_scenario_free(&base), ds_scenario_free(&priced);
   if (taps == 0) tap(false, "no scheduler is called %s", argc > 1 ? argv[1] : "anything");

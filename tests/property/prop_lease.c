@@ -80,13 +80,17 @@ static void write_closed(uint64_t *s, const char *path) {
                                       "process: users, users: 9, every: 1 s, gaps: constant"};
   char client[160] = "";
   impatient(client, sizeof client, *s);
+  const char *scheduler = schedulers[between(s, 0, 11)];
+  char options[160] = "";
+  if (!strcmp(scheduler, "triton-dynamic") && *s % 3 != 0)
+    snprintf(options, sizeof options, ", scheduler_options: {max_queue_size: %lld%s}", (long long)between(s, 0, 8),
+             *s % 2 ? "" : ", timeout_action: reject, default_timeout: 60 ms");
   FILE *f = fopen(path, "w");
   if (!f) bail("cannot write %s", path);
   fprintf(f,
-          "scenario: 1\npools: [{name: main, scheduler: %s, replicas: %lld, kv_blocks: %lld, "
+          "scenario: 1\npools: [{name: main, scheduler: %s%s, replicas: %lld, kv_blocks: %lld, "
           "kv_block_tokens: 16}]\n",
-          schedulers[between(s, 0, 11)], (long long)between(s, 2, 4),
-          (long long)between(s, 14, 80));
+          scheduler, options, (long long)between(s, 2, 4), (long long)between(s, 14, 80));
   fprintf(f, "router: {policy: %s}\n", chance(s, 70) ? "least-outstanding" : "round-robin");
   fprintf(f,
           "cost: {model: linear, step: %lld ms, prefill_token: 0.1 ms, decode_sequence: %lld ms}\n",

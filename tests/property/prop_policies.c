@@ -47,7 +47,10 @@ static void write_options(tiny *t) {
       option(t, "default_priority_level", between(s, 1, levels));
     }
     if (chance(s, 50))
-      fprintf(t->f, ", \"default_timeout\": \"%lld ns\"", (long long)(between(s, 1, 60) * t->grain));
+      fprintf(t->f, ", \"default_timeout\": \"%lld ns\"%s%s", (long long)(between(s, 1, 60) * t->grain),
+              chance(s, 60) ? ", \"timeout_action\": \"reject\"" : "", chance(s, 40) ? ", \"reject_while_busy\": false" : "");
+    if (chance(s, 50)) fprintf(t->f, ", \"preferred_without_delay\": true");
+    if (chance(s, 40)) option(t, "max_queue_size", between(s, 1, 6));
   } else {
     bool v0 = !strcmp(t->policy, "vllm-v0"), chunked = !v0 || chance(s, 40);
     t->keep = chance(s, 60) ? 0 : between(s, 0, 2);
@@ -138,7 +141,7 @@ static char *write_tiny(uint64_t seed, const char *policy) {
 }
 
 typedef struct tally {
-  i64 iterations, preemptions, with_preemptions, stuck;
+  i64 iterations, preemptions, with_preemptions, stuck, turned_away;
 } tally;
 
 static bool agree(const char *scenario, tally *all) {
@@ -155,6 +158,7 @@ static bool agree(const char *scenario, tally *all) {
   all->iterations += inside_count(naive_steps, "\n");
   all->preemptions += preemptions;
   all->with_preemptions += preemptions > 0;
+  all->turned_away += inside_count(naive_requests, "turned_away");
   free(naive_steps), free(naive_requests);
   return good;
 }
@@ -223,6 +227,8 @@ int main(int argc, char **argv) {
         "say who starves)",
         policy[p].name, n - bad, n, (long long)all.iterations, (long long)all.stuck);
     tap(outside == n_outside, "%s: %d of %d of them through the command line, too", policy[p].name, outside, n_outside);
+    if (!strcmp(policy[p].name, "triton-dynamic"))
+      tap(argc > 1 || all.turned_away >= n, "%s: %lld requests turned away", policy[p].name, (long long)all.turned_away);
     if (policy[p].preempts > 0)
       tap(argc > 1 || policy[p].preempts * all.with_preemptions >= n, "%s: %lld preemptions, in %lld of them",
           policy[p].name, (long long)all.preemptions, (long long)all.with_preemptions);

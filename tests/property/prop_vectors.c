@@ -59,6 +59,12 @@ static void put_timeline_step(text *t, const json_t *step, bool with_free) {
 
 static void put_timeline_request(text *t, const json_t *r) {
   const json_t *times = json_object_get(r, "tokens_ns");
+  if (was_rejected(r)) {
+    put(t, "rejected ");
+    put_id(t, json_object_get(r, "id"));
+    put(t, "\n");
+    return;
+  }
   put(t, "tokens ");
   put_id(t, json_object_get(r, "id"));
   for (size_t i = 0; i < json_array_size(times); i++)
@@ -111,7 +117,7 @@ static bool put_expected(text *t, const char *path, bool *with_free) {
       put(t, " preempted[%s]", strcmp(preempted, "-") ? preempted : "");
       if (*with_free) put(t, " free %s", unused);
       put(t, "\n");
-    } else if (!strncmp(line, "tokens ", 7) || !strncmp(line, "preemptions ", 12)) {
+    } else if (!strncmp(line, "tokens ", 7) || !strncmp(line, "preemptions ", 12) || !strncmp(line, "rejected ", 9)) {
       put(t, "%s\n", line);
     } else if (*line && *line != '#') {
       bail("%s: cannot read: %s", path, line);
