@@ -26,6 +26,7 @@ typedef struct ds_source_rule {
   bool profiles_win;    /* over the row's own output lengths, which its client counted anew */
   int prompts;          /* so many prompts take turns, and the engine's prefix cache holds them; 0: all are new */
   bool in_process;      /* client and engine share a process: no front end, and nothing hides the host's time */
+  const char *card_said, *card_meant; /* an engine card of that software, and the one for the way in which it was driven */
   bool vendors_build;                 /* it runs the vendor's own build of vLLM, with kernels before upstream had them */
   const char *part_said, *part_meant; /* a part that it names without its memory, and which one it was */
   const char *card_of_two;            /* a part of which it counts cards, each two devices of ours */

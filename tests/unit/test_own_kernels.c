@@ -78,7 +78,7 @@ Test(own_kernels, the_vendors_collectives_where_an_engine_has_none) {
   cr_assert_float_eq(b.reduce.one_shot_s, 14e-6 + 7 * 4.3e-6, 1e-12);
   cr_assert_float_eq(a.reduce.one_shot_s, own.pool.hw.allreduce.a1_s + 7 * own.pool.hw.allreduce.b_s, 1e-12);
   cr_assert_gt(decode_s(&vendors), decode_s(&own));
-  ds_run h = run_of("llama-3.1-70b", "h100-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8), same = h;
+  ds_run h = run_of("llama-3.1-70b", "b200-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8), same = h;
   same.pool.engine.vendor_collectives = true;
   cr_assert_eq(decode_s(&same), decode_s(&h), "a card that does not know them keeps its own");
 }

@@ -139,6 +139,9 @@ Test(express, what_a_source_calls_a_part_and_which_build_it_ran) {
               {"ARGONNE-4", "vLLM", "", "Max 1550", "max-1550", "vllm-xpu-2024", 2},
               {"ARGONNE-5", "Deepspeed", "", "Gaudi2", "gaudi2", "habana-2024", 2},
               {"ARGONNE-6", "Deepspeed-MII", "", "A100", "a100-40-sxm", "static-2024", 2},
+              {"ARGONNE-7", "TensorRT-LLM", "", "H100", "h100-sxm", "trtllm-run-2024", 2},
+              {"MLPERF-v4.1-x", "TensorRT-LLM", "", "H200-SXM-141GB", "h200-sxm", "tuned-2024", 2},
+              {"MLPERF-v5.1-x", "TensorRT-LLM", "", "H200-SXM-141GB", "h200-sxm", "tuned-2025", 2},
               {"AMD-1", "vLLM", "0.6.4", "MI300X", "mi300x", "vllm-2024", 2},
               {"MINE-1", "vLLM", "0.6.4", "A100", "a100-80-sxm", "vllm-2024", 2},
               {"MINE-2", "vLLM", "0.6.4", "MI250", "mi250", "vllm-rocm-2024", 2}};
