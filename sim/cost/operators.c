@@ -89,7 +89,7 @@ static bool same(const char *a, const char *b) {
 }
 
 /* The kernels of the engine's own library, where the card has them. */
-static void own_library(ds_hw *hw, const ds_engine_card *e) {
+static void own_library(ds_hw *hw, const ds_engine_card *e, bool shares_keys) {
   static const char *const family[] = {"vllm", "sglang", "trtllm", "tuned"}; /* the last: TensorRT-LLM, too */
   static const ds_library of[] = {DS_LIBRARY_VLLM, DS_LIBRARY_SGLANG, DS_LIBRARY_TRTLLM, DS_LIBRARY_TRTLLM};
   for (int f = 0; f < 4; f++) {
@@ -101,6 +101,7 @@ static void own_library(ds_hw *hw, const ds_engine_card *e) {
       if (l->moe[i].em > 0) hw->moe[i] = l->moe[i];
     if (l->decode_kv16.em > 0) hw->decode_kv16 = l->decode_kv16;
     if (l->decode_kv8.em > 0) hw->decode_kv8 = l->decode_kv8;
+    if (!shares_keys && l->decode_kv8_mha.em > 0) hw->decode_kv8 = l->decode_kv8_mha;
     if (l->prefill_16.em > 0) hw->prefill_16 = l->prefill_16;
     if (l->prefill_8.em > 0) hw->prefill_8 = l->prefill_8;
   }
@@ -142,10 +143,10 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   const ds_engine_card *e = &run->pool.engine;
   ds_hw *hw = &capped.pool.hw;
   cap_power(hw, run->pool.power_cap_w);
-  if (!ideal) own_library(hw, e);
+  double tp = (double)run->pool.tensor_parallel, kv_heads = (double)m->kv_heads / tp;
+  if (!ideal) own_library(hw, e, (double)m->heads / tp > kv_heads && (double)m->heads > tp);
   if (!ideal) own_kernels(hw, e);
   if (!ideal && e->vendor_collectives && hw->allreduce_vendor.a2_s > 0) hw->allreduce = hw->allreduce_vendor;
-  double tp = (double)run->pool.tensor_parallel, kv_heads = (double)m->kv_heads / tp;
   int64_t ranks = run->pool.tensor_parallel * run->pool.data_parallel;
   *out = (ds_operators){
       .hidden = (double)m->hidden,

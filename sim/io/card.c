@@ -262,8 +262,7 @@ static bool check_exponents(const ds_node *root, const char *shown, ds_diag *d) 
   const ds_card_schema *s = &ds_card_schemas[DS_CARD_HARDWARE];
   for (size_t i = 0; i < s->n_fields; ++i) {
     const char *path = s->fields[i].path;
-    if ((strncmp(path, "efficiencies.attn_decode", 24) != 0 &&
-         strncmp(path, "efficiencies.mla_decode", 23) != 0) ||
+    if ((strstr(path, ".attn_decode") == NULL && strstr(path, ".mla_decode") == NULL) ||
         strcmp(path + strlen(path) - 2, ".p") != 0)
       continue;
     const ds_node *n = ds_card_value(root, &s->fields[i], NULL);

@@ -124,10 +124,14 @@ static const ds_card_field model_fields[] = {
       GEMM_AT("libraries." name ".gemm_nvfp4", library[index].gemm[DS_GEMM_NVFP4], "its 4-bit products"),  \
       DECODE_AT("libraries." name ".attn_decode_kv16", library[index].decode_kv16, "its decode attention, 16-bit KV"), \
       DECODE_AT("libraries." name ".attn_decode_kv8", library[index].decode_kv8, "its decode attention, 8-bit KV"),    \
+      DECODE_AT("libraries." name ".attn_decode_kv8_mha", library[index].decode_kv8_mha,                             \
+                "its decode attention, 8-bit KV, a key head for each query head"),                                   \
       PREFILL_AT("libraries." name ".attn_prefill_16", library[index].prefill_16, "its prefill attention, 16 bit"),    \
       PREFILL_AT("libraries." name ".attn_prefill_8", library[index].prefill_8, "its prefill attention, 8 bit"),       \
       MOE_AT("libraries." name ".moe_bf16", library[index].moe[DS_MOE_BF16], "its 16-bit experts"),        \
       MOE_AT("libraries." name ".moe_fp8", library[index].moe[DS_MOE_FP8], "its 8-bit experts"),           \
+      MOE_AT("libraries." name ".moe_fp8_block", library[index].moe[DS_MOE_FP8_BLOCK], "its 8-bit experts, scales by block"), \
+      MOE_AT("libraries." name ".moe_int4", library[index].moe[DS_MOE_INT4], "its 4-bit integer experts"), \
       MOE_AT("libraries." name ".moe_nvfp4", library[index].moe[DS_MOE_NVFP4], "its 4-bit experts"),       \
       MOE_AT("libraries." name ".moe_mxfp4_a16", library[index].moe[DS_MOE_MXFP4], "its MXFP4 experts, 16-bit products"), \
       MOE_AT("libraries." name ".moe_mxfp4_a8", library[index].moe[DS_MOE_MXFP4_A8], "its MXFP4 experts, 8-bit products")
@@ -200,6 +204,7 @@ static const ds_card_field hardware_fields[] = {
           "elementwise kernels: share of memory bandwidth"),
     MOE("moe_bf16", DS_MOE_BF16, "16-bit experts"),
     MOE("moe_fp8", DS_MOE_FP8, "8-bit experts"),
+    MOE("moe_fp8_block", DS_MOE_FP8_BLOCK, "8-bit experts with scales by block; not given: as moe_fp8"),
     MOE("moe_nvfp4", DS_MOE_NVFP4, "4-bit experts"),
     MOE("moe_mxfp4_a16", DS_MOE_MXFP4, "MXFP4 experts, 16-bit products"),
     MOE("moe_mxfp4_a8", DS_MOE_MXFP4_A8, "MXFP4 experts, 8-bit products"),
@@ -245,6 +250,8 @@ static const ds_card_field engine_fields[] = {
      "decode attention reads keys and values once per query head"},
     {"vendor_collectives", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, vendor_collectives), 0, 0, false,
      "no all-reduce of its own: that of the vendor's library"},
+    {"attention_8bit", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, attention_8bit), 0, 0, false,
+     "prefill attention multiplies in fp8 where the cache is fp8 and the part can"},
     {"plans_ahead", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, plans_ahead), 0, 0, false,
      "a plan is made when the iteration before it starts: who arrives meanwhile waits for the next"},
     {"async_scheduling", DS_FIELD_BOOL, DS_DIM_NUMBER, offsetof(ds_engine_card, async_scheduling), 0,

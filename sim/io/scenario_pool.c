@@ -5,6 +5,7 @@
 
 #include "core/registry.h"
 #include "io/scenario_read.h"
+#include "spec/arith.h"
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -293,6 +294,14 @@ static bool read_name(ds_reader *r, const ds_node *pool, char *out) {
   return true;
 }
 
+/* Some engines always multiply in fp8 on an fp8 cache where the part can. */
+static bool read_attention(ds_reader *r, const ds_node *pool) {
+  ds_pool *p = &r->s->run.pool;
+  p->attention_8bit = ds_attention_8bit_of(&p->hw, &p->engine);
+  return !ds_node_get(pool, "attention_8bit") ||
+         ds_opt_bool(r, pool, "attention_8bit", p->attention_8bit, &p->attention_8bit);
+}
+
 /* What most scenarios leave alone is noted only where it is given. */
 static bool read_options(ds_reader *r, const ds_node *pool) {
   ds_pool *p = &r->s->run.pool;
@@ -306,8 +315,7 @@ static bool read_options(ds_reader *r, const ds_node *pool) {
   }
   return (!ds_node_get(pool, "two_batch_overlap") ||
           ds_opt_bool(r, pool, "two_batch_overlap", false, &p->two_batch_overlap)) &&
-         (!ds_node_get(pool, "attention_8bit") ||
-          ds_opt_bool(r, pool, "attention_8bit", false, &p->attention_8bit)) &&
+         read_attention(r, pool) &&
          (!ds_node_get(pool, "redundant_experts") ||
           ds_opt_integer(r, pool, "redundant_experts", 0, 65536, 0, &p->redundant_experts));
 }

@@ -70,6 +70,8 @@ const char *ds_moe_group_name(ds_moe_group g) {
     return "moe_bf16";
   case DS_MOE_FP8:
     return "moe_fp8";
+  case DS_MOE_FP8_BLOCK:
+    return "moe_fp8_block";
   case DS_MOE_NVFP4:
     return "moe_nvfp4";
   case DS_MOE_MXFP4:
@@ -94,9 +96,11 @@ ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights) {
   case DS_FMT_N:
     break;
   case DS_FMT_FP8:
-  case DS_FMT_FP8_BLOCK:
   case DS_FMT_FP8_STATIC:
     if (fp8 > 0) return (ds_expert_arith){fp8, wb, DS_MOE_FP8};
+    break;
+  case DS_FMT_FP8_BLOCK:
+    if (fp8 > 0) return (ds_expert_arith){fp8, wb, hw->moe[DS_MOE_FP8_BLOCK].em > 0 ? DS_MOE_FP8_BLOCK : DS_MOE_FP8};
     break;
   case DS_FMT_INT8:
     if (int8 > 0) return (ds_expert_arith){int8, wb, DS_MOE_FP8};
@@ -132,4 +136,8 @@ const char *ds_estimated_group(const ds_run *run) {
     return "attn_decode_kv8";
   }
   return run->model.experts > 0 && run->pool.data_parallel > 1 && hw->exchange_estimated ? "dispatch_low" : NULL;
+}
+
+bool ds_attention_8bit_of(const ds_hw *hw, const ds_engine_card *engine) {
+  return engine->attention_8bit && hw->peak_flops_per_s[DS_MATH_8] > 0 && hw->prefill_8.em > 0;
 }

@@ -29,6 +29,10 @@ typedef struct ds_expert_arith {
 } ds_expert_arith;
 ds_expert_arith ds_expert_arith_of(const ds_hw *hw, ds_format weights);
 
+/* Whether an engine's prefill attention multiplies in fp8 on an fp8 cache: it says so, and the part has such products
+ * and a figure for such attention. */
+bool ds_attention_8bit_of(const ds_hw *hw, const ds_engine_card *engine);
+
 /* On a part with measured efficiencies: the first group that this run uses and that is an estimate all the same, by its
  * name in the card; NULL: none. */
 const char *ds_estimated_group(const ds_run *run);

@@ -39,7 +39,8 @@ typedef struct ds_eff_moe { /* 3.5 */
 } ds_eff_moe;
 typedef enum ds_moe_group {
   DS_MOE_BF16,
-  DS_MOE_FP8, /* also W8A8 int8 */
+  DS_MOE_FP8,       /* also W8A8 int8 */
+  DS_MOE_FP8_BLOCK, /* scales by blocks of 128: other kernels; not given: as DS_MOE_FP8 */
   DS_MOE_NVFP4,
   DS_MOE_MXFP4, /* 16-bit activations */
   DS_MOE_MXFP4_A8,
@@ -57,6 +58,7 @@ typedef enum ds_library { DS_LIBRARY_VLLM, DS_LIBRARY_SGLANG, DS_LIBRARY_TRTLLM,
 typedef struct ds_eff_library {
   ds_eff_gemm gemm[DS_GEMM_GROUPS];
   ds_eff_decode decode_kv16, decode_kv8;
+  ds_eff_decode decode_kv8_mha; /* where query heads do not share keys: another kernel than decode_kv8 */
   ds_eff_prefill prefill_16, prefill_8;
   ds_eff_moe moe[DS_MOE_GROUPS];
 } ds_eff_library;
@@ -117,6 +119,7 @@ typedef struct ds_engine_card {
   double kernel_memory, kernel_compute, kernel_fixed;
   bool static_scales;    /* activations of 8- and 4-bit products have fixed scales: no pass of their own to find them */
   bool fused_nvfp4;      /* NVFP4 activations are written by the kernel before the product */
+  bool attention_8bit;   /* prefill attention multiplies in fp8 where the cache is fp8 and the part can */
   bool plans_ahead;      /* a plan is made when the iteration before it starts: who arrives meanwhile waits for the next */
   bool kv_per_query_head;  /* decode attention reads keys and values once per query head, not per KV head */
   bool vendor_collectives; /* no all-reduce of its own: the vendor's library, where the part's card has it */

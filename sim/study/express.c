@@ -8,6 +8,7 @@
 
 #include "base/dist.h"
 #include "core/registry.h"
+#include "spec/arith.h"
 #include "study/source_rules.h"
 
 #define WHY(...) (snprintf(why, cap, __VA_ARGS__), false)
@@ -307,6 +308,7 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   bool http = x->protocol == DS_PROTOCOL_OPEN || x->protocol == DS_PROTOCOL_CLOSED;
   if (!http || rule->in_process) run->pool.engine.api_per_request_s = run->pool.engine.api_per_token_s = 0;
   if (rule->in_process) run->pool.engine.plans_ahead = false;
+  run->pool.attention_8bit = ds_attention_8bit_of(&run->pool.hw, &run->pool.engine);
   return true;
 }
 

@@ -273,6 +273,20 @@ Test(cards, any_value_of_a_part_can_be_changed) {
   cr_assert_eq(hw.grade, base.grade); /* another price is not another part */
 }
 
+/* An exponent is 1, 2 or 4, for everybody's kernels and for one library's. */
+Test(cards, exponents_are_checked_wherever_they_stand) {
+  ds_hw hw;
+  ds_diag d;
+  static const char *const bad[] = {"{efficiencies: {attn_decode_kv16: {p: 3}}}", "{efficiencies: {mla_decode_kv8: {p: 3}}}",
+                                    "{libraries: {vllm: {attn_decode_kv16: {p: 3}}}}",
+                                    "{libraries: {trtllm: {attn_decode_kv8_mha: {p: 3}}}}"};
+  for (size_t i = 0; i < LEN(bad); i++) {
+    card_read(DS_CARD_HARDWARE, "h100-sxm", &hw);
+    cr_assert(!changed(bad[i], true, &hw, &d), "%s is accepted", bad[i]);
+    cr_assert(strstr(d.text, ".p is '3'"), "%s: %s", bad[i], d.text);
+  }
+}
+
 /* --- wrong cards --------------------------------------------------------------------------- */
 
 Test(cards, a_wrong_card_is_refused_where_it_is_wrong) {

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cost/operators.h"
+#include "spec/arith.h"
 
 static double decode_s(const ds_run *run) {
   ds_pricer *p = pricer_of(run, 64, 64);
@@ -30,6 +31,47 @@ Test(own_kernels, a_library_replaces_its_groups_for_its_engine_alone) {
   own.cost_tier = DS_COST_SPEED_OF_LIGHT;
   r.cost_tier = DS_COST_SPEED_OF_LIGHT;
   cr_assert_eq(decode_s(&own), decode_s(&r), "no efficiency bounds it");
+}
+
+/* TensorRT-LLM on Hopper: query heads that share keys go through tensor cores, those that do not through another kernel
+ * (h200-sxm.yaml has both). Llama 3.1 8B shares, Llama 2 7B does not; one query head a device has nobody to share with. */
+Test(own_kernels, heads_that_do_not_share_keys_have_a_kernel_of_their_own) {
+  static const struct { const char *model; int64_t tp; bool shares; } cases[] = {
+      {"llama-3.1-8b", 1, true}, {"llama-2-7b", 1, false}, {"llama-3.1-8b", 32, false}};
+  for (int i = 0; i < 3; i++) {
+    ds_run r = run_of(cases[i].model, "h200-sxm", "trtllm-2025", DS_FMT_FP8, DS_FMT_FP8, cases[i].tp), pooled = r;
+    const ds_eff_library *l = &r.pool.hw.library[DS_LIBRARY_TRTLLM];
+    cr_assert(l->decode_kv8.em > 0 && l->decode_kv8_mha.em > 0 && l->decode_kv8_mha.em < l->decode_kv8.em);
+    pooled.pool.hw.decode_kv8 = cases[i].shares ? l->decode_kv8 : l->decode_kv8_mha;
+    pooled.pool.hw.library[DS_LIBRARY_TRTLLM].decode_kv8.em = 0;
+    pooled.pool.hw.library[DS_LIBRARY_TRTLLM].decode_kv8_mha.em = 0;
+    cr_assert_eq(decode_s(&r), decode_s(&pooled), "%s on %d", cases[i].model, (int)cases[i].tp);
+  }
+}
+
+/* Experts with block scales have their own group where the card has one, else that of plain fp8. */
+Test(own_kernels, block_scaled_experts_have_kernels_of_their_own) {
+  ds_run r = run_of("deepseek-r1", "b200-sxm", "sglang-2025", DS_FMT_FP8_BLOCK, DS_FMT_BF16, 8);
+  ds_hw *hw = &r.pool.hw;
+  cr_assert_gt(hw->moe[DS_MOE_FP8_BLOCK].em, 0);
+  cr_assert_eq(ds_expert_arith_of(hw, DS_FMT_FP8_BLOCK).group, DS_MOE_FP8_BLOCK);
+  cr_assert_eq(ds_expert_arith_of(hw, DS_FMT_FP8).group, DS_MOE_FP8);
+  ds_run plain = r, same = r;
+  plain.pool.hw.moe[DS_MOE_FP8_BLOCK].em = 0;
+  same.pool.hw.moe[DS_MOE_FP8_BLOCK] = hw->moe[DS_MOE_FP8];
+  cr_assert_eq(ds_expert_arith_of(&plain.pool.hw, DS_FMT_FP8_BLOCK).group, DS_MOE_FP8);
+  cr_assert_eq(decode_s(&plain), decode_s(&same));
+  cr_assert_neq(decode_s(&plain), decode_s(&r));
+}
+
+/* An engine that multiplies in fp8 on an fp8 cache does so where the part has such products, and not on an A100. */
+Test(own_kernels, an_engine_says_that_attention_is_in_8_bit) {
+  ds_run h = run_of("llama-3.1-8b", "h100-sxm", "trtllm-2025", DS_FMT_FP8, DS_FMT_FP8, 1);
+  ds_run a = run_of("llama-3.1-8b", "a100-80-sxm", "trtllm-2025", DS_FMT_BF16, DS_FMT_FP8, 1);
+  ds_run v = run_of("llama-3.1-8b", "h100-sxm", "vllm-2025", DS_FMT_FP8, DS_FMT_FP8, 1);
+  cr_assert(ds_attention_8bit_of(&h.pool.hw, &h.pool.engine));
+  cr_assert_not(ds_attention_8bit_of(&a.pool.hw, &a.pool.engine));
+  cr_assert_not(ds_attention_8bit_of(&v.pool.hw, &v.pool.engine));
 }
 
 /* One more launch, and the passes over the activations: M K (2 + 1) bytes. */

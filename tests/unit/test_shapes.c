@@ -479,6 +479,19 @@ Test(shapes, scenarios_name_them) {
               cases[i].top);
     ds_scenario_free(&sc);
   }
+  /* some engines multiply attention in 8 bit unless told otherwise */
+  static const struct {
+    const char *pool;
+    bool eight;
+  } attention[] = {{"hardware: h100-sxm, engine: trtllm-2025", true},
+                   {"hardware: h100-sxm, engine: trtllm-2025, attention_8bit: false", false},
+                   {"hardware: h100-sxm, engine: vllm-2025", false},
+                   {"hardware: h100-sxm, engine: vllm-2025, attention_8bit: true", true}};
+  for (size_t i = 0; i < DS_ARRAY_LEN(attention); i++) {
+    cr_assert(parse("model: llama-3.1-8b", attention[i].pool, &sc, &d), "%s", d.text);
+    cr_assert_eq(sc.run.pool.attention_8bit, attention[i].eight, "%s", attention[i].pool);
+    ds_scenario_free(&sc);
+  }
   static const struct {
     const char *pool, *why;
   } bad[] = {{"hardware: h100-sxm, power_cap: 900 W", "power_cap"},
