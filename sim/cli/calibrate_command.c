@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "study/calibrate.h"
+#include "study/source_rules.h"
 
 static const ds_option options[] = {
     {"--hardware", "CARD", "the part whose efficiencies to fit (needed)"},
@@ -103,7 +104,7 @@ static bool open_card(ds_card_kind kind, const char *name, const ds_data_dirs *d
 static void name_parts(const ds_measured_runs *runs, const ds_doc *doc, const ds_calibration *c, ds_card_cache *cards) {
   const ds_node *aliases = ds_node_get(doc->root, "aliases");
   for (size_t i = 0; i < runs->n; i++) {
-    const char *gpu = runs->run[i].text[DS_RUN_GPU];
+    const char *gpu = ds_part_of(&runs->run[i]);
     bool same = strcmp(gpu, c->hw.name) == 0;
     for (const ds_node *n = aliases != NULL ? aliases->first : NULL; n != NULL; n = n->next)
       same = same || (n->text != NULL && strcmp(n->text, gpu) == 0);

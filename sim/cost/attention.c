@@ -2,7 +2,7 @@
 /* Attention with one key/value head per group of query heads (MHA and GQA).
  *
  * Decode reads the whole cache of every sequence once and is bound by memory; beside it each pair
- * of sequence and KV head is a work item that occupies a unit for c seconds, which matters for many
+ * of sequence and KV head (of query head, where an engine's kernel reads for each) is a work item that occupies a unit for c seconds, which matters for many
  * short contexts. Both overlap with an exponent of 1, 2 or 4, so that the hot loop needs only
  * square roots. t = t0 + ((bytes / (bandwidth em))^p + (c n kv_heads / units)^p)^(1/p) Prefill is
  * bound by arithmetic; its terms add. t = t0 + flops / (peak ec) + bytes / (bandwidth em) + ct
@@ -22,8 +22,9 @@ void ds_attention_bind(const ds_hw *hw, bool eight_bit, bool ideal, ds_operators
   const ds_eff_prefill *f = eight_bit ? &hw->prefill_8 : &hw->prefill_16;
   double row = o->heads * o->head_dim, kv_row = o->kv_heads * o->head_dim;
 
+  double readers = o->kv_readers > 0 ? o->kv_readers : o->kv_heads;
   double decode_bytes_per_s = hw->memory_bytes_per_s * (ideal ? 1.0 : d->em);
-  o->decode = (ds_attn_decode){.mem_per_ctx_s = 2.0 * kv_row * o->kv_bytes / decode_bytes_per_s,
+  o->decode = (ds_attn_decode){.mem_per_ctx_s = 2.0 * readers * o->head_dim * o->kv_bytes / decode_bytes_per_s,
                                .mem_per_seq_s = 4.0 * row / decode_bytes_per_s,
                                .p = 1};
   double flops_per_s = peak * (ideal ? 1.0 : f->ec);
@@ -37,7 +38,7 @@ void ds_attention_bind(const ds_hw *hw, bool eight_bit, bool ideal, ds_operators
     return;
   }
   o->decode.t0_s = d->t0_s;
-  o->decode.work_per_seq_s = d->c_s * o->kv_heads / hw->units;
+  o->decode.work_per_seq_s = d->c_s * readers / hw->units;
   o->decode.p = d->p == 1 ? 1 : d->p == 2 ? 2 : 4;
   o->prefill.t0_s = f->t0_s;
   o->prefill.per_tile_s = f->ct_s * o->heads / hw->units;

@@ -164,6 +164,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
   double tp = (double)run->pool.tensor_parallel, kv_heads = (double)m->kv_heads / tp;
   if (!ideal) own_library(hw, e, (double)m->heads / tp > kv_heads && (double)m->heads > tp);
   if (!ideal) own_kernels(hw, e);
+  if (!ideal && e->vendor_collectives && hw->allreduce_vendor.a2_s > 0) hw->allreduce = hw->allreduce_vendor;
   int64_t ranks = run->pool.tensor_parallel * run->pool.data_parallel;
   *out = (ds_operators){
       .hidden = (double)m->hidden,
@@ -181,6 +182,7 @@ void ds_operators_bind(const ds_run *run, ds_operators *out) {
                                                                       : hw->int8_ops_per_s;
   bool narrow = out->kv_bytes < 2 && (m->kv_lora > 0 || run->pool.attention_8bit);
   out->attention_peak_per_s = narrow && eight > 0 ? eight : out->flops_16_per_s;
+  if (!ideal && e->kv_per_query_head) out->kv_readers = out->heads;
   bind_layers(run, out);
   if (m->kv_lora > 0)
     ds_latent_bind(hw, run->kv_cache, ideal, out);

@@ -90,6 +90,7 @@ typedef struct ds_encoder {
  * kind. */
 typedef struct ds_operators {
   double layers, hidden, heads, kv_heads, head_dim; /* heads per device */
+  double kv_readers; /* heads that each read their keys and values from memory when decoding; 0: the KV heads */
   double full_layers, near_layers, state_layers; /* attention over everything, over the nearest or
                                                     chosen tokens, and none */
   double dense_layers;                           /* with a plain feed-forward layer */

@@ -186,7 +186,7 @@ bool ds_pairs_of(const ds_measured_runs *runs, const ds_validated *v, ds_pairs *
       for (size_t k = i; k < end; k++) {
         double ratio = j[k].measured / j[end].measured;
         if (ratio < 1.1 && ratio > 1 / 1.1) continue;
-        bool right = (ratio > 1) == (j[k].predicted > j[end].predicted);
+        bool right = ratio > 1 ? j[k].predicted > j[end].predicted : j[k].predicted < j[end].predicted; /* a draw is wrong */
         ds_stratum s = j[k].stratum > j[end].stratum ? j[k].stratum : j[end].stratum;
         out->pairs++;
         out->ordered += right;

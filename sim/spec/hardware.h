@@ -93,6 +93,7 @@ typedef struct ds_hw {
   ds_eff_decode decode_kv16, decode_kv8;
   ds_eff_prefill prefill_16, prefill_8;
   ds_eff_allreduce allreduce;
+  ds_eff_allreduce allreduce_vendor;  /* of the vendor's collective library; a2 0: not known */
   double elementwise_em;
   ds_eff_moe moe[DS_MOE_GROUPS];
   ds_eff_latent latent_kv16, latent_kv8;
@@ -122,6 +123,8 @@ typedef struct ds_engine_card {
   bool fused_nvfp4;      /* NVFP4 activations are written by the kernel before the product */
   bool attention_8bit;   /* prefill attention multiplies in fp8 where the cache is fp8 and the part can */
   bool plans_ahead;      /* a plan is made when the iteration before it starts: who arrives meanwhile waits for the next */
+  bool kv_per_query_head;  /* decode attention reads keys and values once per query head, not per KV head */
+  bool vendor_collectives; /* no all-reduce of its own: the vendor's library, where the part's card has it */
   bool async_scheduling; /* the host's time hides behind the device's */
   /* Decode iterations are replayed from graphs captured for 1, 2, 4 and multiples of capture_step rows up to
    * capture_max, and padded to the next; 0: no padding. What is not captured pays for its launches. With capture_double,

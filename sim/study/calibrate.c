@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "study/calibrate.h"
+#include "study/source_rules.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -150,7 +151,7 @@ static void take_rows(ds_calibration *c, const ds_measured_runs *runs, const ds_
                       bool timed) {
   for (size_t i = 0; i < runs->n; i++) {
     const ds_measured_run *m = &runs->run[i];
-    const ds_hw *hw = ds_card_cache_part(cards, m->text[DS_RUN_GPU]);
+    const ds_hw *hw = ds_card_cache_part(cards, ds_part_of(m));
     ds_expressed x;
     char why[200];
     if (wanted(m) != fitted || hw == NULL || strcmp(hw->name, c->hw.name) != 0) continue;

@@ -67,7 +67,7 @@ ds_card_cache *ds_card_cache_new(const ds_measured_runs *runs, const ds_data_dir
   if (c == NULL) return NULL;
   for (size_t i = 0; i < runs->n; i++) {
     add(c, 0, runs->run[i].text[DS_RUN_MODEL], dirs);
-    add(c, 1, runs->run[i].text[DS_RUN_GPU], dirs);
+    add(c, 1, ds_part_of(&runs->run[i]), dirs);
   }
   return c;
 }
@@ -234,12 +234,13 @@ static bool spread_of(const ds_measured_run *m, const ds_source_rule *rule, cons
                       const char *weights, spread *s, unsigned *blanks, char *why, size_t cap) {
   if (strstr(m->text[DS_RUN_SCHED_NOTES], "isaggregated") != NULL)
     return WHY("prefill and decode on different devices");
-  int64_t gpus = (int64_t)positive(m->number[DS_RUN_N_GPUS], 1);
+  bool two = rule->card_of_two != NULL && strcmp(m->text[DS_RUN_GPU], rule->card_of_two) == 0;
+  int64_t each = two ? 2 : 1, gpus = each * (int64_t)positive(m->number[DS_RUN_N_GPUS], 1);
   s->pp = (int64_t)positive(m->number[DS_RUN_PP], 1);
   s->dp = (int64_t)positive(m->number[DS_RUN_DP], 1);
   s->ep = (int64_t)positive(m->number[DS_RUN_EP], 1);
   if (m->number[DS_RUN_TP] > 0) {
-    s->tp = (int64_t)m->number[DS_RUN_TP];
+    s->tp = each * (int64_t)m->number[DS_RUN_TP];
   } else {
     *blanks |= DS_BLANK_PARALLEL;
     s->tp = gpus / s->pp;
@@ -327,7 +328,7 @@ static bool scenario_of(const ds_measured_run *m, const ds_source_rule *rule, co
   put(&t, "scenario: 1\nmodel: '%s'\n", model->path);
   if (narrow_activations(m, &hw->hw, weights)) put(&t, "expert_weights: mxfp4-a8\n");
   put(&t, "weights: %s\nkv_cache: %s\npools:\n  - name: main\n    hardware: '%s'\n    engine: %s\n",
-      weights, kv, hw->path, e->card);
+      weights, kv, hw->path, ds_engine_card_on(rule, e->card, hw->hw.vendor));
   put(&t, "    replicas: %lld\n    tensor_parallel: %lld\n", (long long)(open ? s->copies : 1), (long long)s->tp);
   if (s->pp > 1) put(&t, "    pipeline_parallel: %lld\n", (long long)s->pp);
   if (s->dp > 1) put(&t, "    data_parallel: %lld\n", (long long)s->dp);
@@ -458,7 +459,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   char source[80];
   ds_measured_source(m, source, sizeof source);
   const ds_source_rule *rule = ds_source_rule_of(source);
-  const cached *model = find(cards, 0, m->text[DS_RUN_MODEL]), *hw = find(cards, 1, m->text[DS_RUN_GPU]);
+  const cached *model = find(cards, 0, m->text[DS_RUN_MODEL]), *hw = find(cards, 1, ds_part_of(m));
   double input, output, shared = 0;
   if (strstr(m->text[DS_RUN_NOTES], "CAUTION") != NULL) return WHY("its file says CAUTION");
   if (hw == NULL || !hw->found) return WHY("no hardware card for %.60s", m->text[DS_RUN_GPU]);

@@ -28,7 +28,7 @@ static const ds_source_rule sources[] = {
     {.prefix = "BLIS", .grade = 'A', .client_known = true, .year = 2026, .max_tokens = 2048,
      .profiles_win = true, .prompts = 100, .profile = blis_profiles, .n_profiles = LEN(blis_profiles)},
     {.prefix = "LSS", .grade = 'A', .client_known = true, .year = 2026, .in_process = true},
-    {.prefix = "MLPERF", .grade = 'A', .client_known = true, .year = 2024, .data_set = true, .smallest_tp = true,
+    {.prefix = "MLPERF", .grade = 'A', .client_known = true, .year = 2024, .data_set = true, .smallest_tp = true, .vendors_build = true,
      .profile = mlperf_profiles, .n_profiles = LEN(mlperf_profiles)},
     {.prefix = "ICXAIC", .grade = 'A', .client_known = true, .year = 2025, .kv_fp8 = true, .seats_are_slots = true,
      .max_tokens = 8192},
@@ -36,13 +36,17 @@ static const ds_source_rule sources[] = {
      .max_tokens = 8192},
     {.prefix = "AICNV", .grade = 'C', .year = 2025},
     {.prefix = "TRTLLM", .grade = 'B', .client_known = true, .year = 2025},
-    {.prefix = "AMD", .static_scales = true, .grade = 'B', .client_known = true, .year = 2024},
+    {.prefix = "AMD", .static_scales = true, .vendors_build = true, .grade = 'B', .client_known = true, .year = 2024},
     {.prefix = "GAUDI", .grade = 'C', .client_known = true, .year = 2024},
     {.prefix = "DSTACK", .grade = 'B', .client_known = true, .year = 2024},
     {.prefix = "GPUSTACK", .grade = 'B', .client_known = true, .year = 2025, .profile = sharegpt_profiles,
      .n_profiles = LEN(sharegpt_profiles)},
     {.prefix = "SPLITWISE", .grade = 'A', .client_known = true, .year = 2023},
-    {.prefix = "ARGONNE", .grade = 'B', .client_known = true, .year = 2024},
+    /* Runs on ALCF's machines. Polaris has A100 of 40 GB: no run of a 70B model on two of them, and waves of sequences where
+     * its KV outgrows four. Four MI250 are eight devices: its scripts ask for tensor parallelism 8, Mixtral runs in one
+     * (93 GB), Llama 2 70B in two, and Qwen2 7B, whose 28 heads do not divide by eight, not in four. */
+    {.prefix = "ARGONNE", .grade = 'B', .client_known = true, .year = 2024, .part_said = "A100",
+     .part_meant = "A100-40GB", .card_of_two = "MI250", .card_said = "trtllm-2024", .card_meant = "trtllm-run-2024"},
     {.prefix = "OTHER", .grade = 'C', .year = 2024, .profile = sharegpt_profiles, .n_profiles = LEN(sharegpt_profiles)},
 };
 static const ds_source_rule anyone = {.prefix = "", .grade = 'B', .client_known = true, .year = 2025};
@@ -69,6 +73,7 @@ static const ds_engine_rule engines[] = {
     {"Optimum", 0, 9999, 0, 9999, "static-2024", "static", 0.95, false},
 };
 static const ds_engine_rule tuned = {"TensorRT-LLM", 0, 0, 0, 0, "tuned-2024", "trtllm", 0.95, false};
+static const ds_engine_rule tuned_later = {"TensorRT-LLM", 0, 0, 0, 0, "tuned-2025", "trtllm", 0.95, false};
 static const ds_engine_rule trtllm_rc = {"TensorRT-LLM", 100, 100, 0, 0, "trtllm-2025-mid", "trtllm", 0.95, true};
 
 /* Launch scripts of InferenceX (benchmarks/70b_fp8_h200_trt_slurm.sh, 70b_fp8_b200_trt_slurm.sh, gptoss_fp4_h200_trt.sh,
@@ -95,6 +100,24 @@ const ds_script_rule *ds_script_rule_of(const ds_measured_run *m, const char *so
     return s;
   }
   return NULL;
+}
+
+const char *ds_engine_card_on(const ds_source_rule *rule, const char *card, const char *vendor) {
+  static const char *const other[][3] = {{"vllm-2024", "AMD", "vllm-rocm-2024"},
+                                         {"vllm-2024", "Intel", "vllm-xpu-2024"},
+                                         {"static-2024", "Intel", "habana-2024"}};
+  if (rule->card_said != NULL && strcmp(card, rule->card_said) == 0) return rule->card_meant;
+  for (size_t i = 0; i < LEN(other) && !rule->vendors_build; i++)
+    if (strcmp(card, other[i][0]) == 0 && strcmp(vendor, other[i][1]) == 0) return other[i][2];
+  return card;
+}
+
+const char *ds_part_of(const ds_measured_run *m) {
+  char source[80];
+  ds_measured_source(m, source, sizeof source);
+  const ds_source_rule *rule = ds_source_rule_of(source);
+  const char *part = m->text[DS_RUN_GPU];
+  return rule->part_said != NULL && strcmp(part, rule->part_said) == 0 ? rule->part_meant : part;
 }
 
 /* The year that a note gives, as in "measured 2025-10-29". */
@@ -128,7 +151,8 @@ const ds_engine_rule *ds_engine_rule_of(const ds_measured_run *m, const ds_sourc
   if (rule->kv_fp8 && strncmp(engine, "TensorRT", 8) == 0) stated = false;
   double version = stated ? whole * 100 + minor : -1;
   if (!stated && m->text[DS_RUN_VERSION][0] == '\0') *blanks |= DS_BLANK_VERSION;
-  if (rule->smallest_tp && strncmp(engine, "TensorRT", 8) == 0) return &tuned; /* an audited submission */
+  if (rule->smallest_tp && strncmp(engine, "TensorRT", 8) == 0) /* an audited submission */
+    return strstr(m->text[DS_RUN_ID], "-v4.") != NULL ? &tuned : &tuned_later;
   if (strncmp(engine, "TensorRT", 8) == 0 && strncmp(v, "1.0.0rc", 7) == 0) return &trtllm_rc;
   int year = year_of(m, rule->year);
   for (size_t i = 0; i < LEN(engines); i++) {

@@ -26,6 +26,10 @@ typedef struct ds_source_rule {
   bool profiles_win;    /* over the row's own output lengths, which its client counted anew */
   int prompts;          /* so many prompts take turns, and the engine's prefix cache holds them; 0: all are new */
   bool in_process;      /* client and engine share a process: no front end, and nothing hides the host's time */
+  const char *card_said, *card_meant; /* an engine card of that software, and the one for the way in which it was driven */
+  bool vendors_build;                 /* it runs the vendor's own build of vLLM, with kernels before upstream had them */
+  const char *part_said, *part_meant; /* a part that it names without its memory, and which one it was */
+  const char *card_of_two;            /* a part of which it counts cards, each two devices of ours */
   const ds_profile_lengths *profile;
   size_t n_profiles;
 } ds_source_rule;
@@ -52,6 +56,10 @@ const ds_script_rule *ds_script_rule_of(const ds_measured_run *m, const char *so
 
 /* Never NULL: an unknown source is graded B, with a known client. */
 const ds_source_rule *ds_source_rule_of(const char *source);
+/* The engine card of that software on a vendor's parts, where its builds for them behave in their own way. */
+const char *ds_engine_card_on(const ds_source_rule *rule, const char *card, const char *vendor);
+/* The part that a row was measured on, as one of our cards calls it: what the row says, or what its source meant. */
+const char *ds_part_of(const ds_measured_run *m);
 /* NULL: no model of that engine. Sets DS_BLANK_VERSION. */
 const ds_engine_rule *ds_engine_rule_of(const ds_measured_run *m, const ds_source_rule *rule, unsigned *blanks);
 

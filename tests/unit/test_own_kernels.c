@@ -94,6 +94,37 @@ Test(own_kernels, fixed_scales_save_the_kernel_that_finds_them) {
   cr_assert_eq(decode_s(&r), plain, "fp8 with scales of its own is no NVFP4");
 }
 
+/* 64 heads over 8 that hold keys and values: a kernel with a block per query head reads each of these eight times, and so
+ * takes what eight times as many KV heads would; prompts are another kernel's. */
+Test(own_kernels, a_kernel_per_query_head_reads_the_cache_for_each) {
+  ds_run shared = run_of("llama-3.1-70b", "mi300x", "generic", DS_FMT_BF16, DS_FMT_BF16, 2), apart = shared;
+  apart.pool.engine.kv_per_query_head = true;
+  ds_operators one, each;
+  ds_operators_bind(&shared, &one);
+  ds_operators_bind(&apart, &each);
+  cr_assert_float_eq(each.decode.mem_per_ctx_s / one.decode.mem_per_ctx_s, 8, 1e-12);
+  cr_assert_float_eq(each.decode.work_per_seq_s / one.decode.work_per_seq_s, 8, 1e-12);
+  cr_assert_eq(each.decode.t0_s, one.decode.t0_s);
+  cr_assert_eq(each.prefill.per_kv_s, one.prefill.per_kv_s);
+  apart.cost_tier = shared.cost_tier = DS_COST_SPEED_OF_LIGHT;
+  cr_assert_eq(decode_s(&apart), decode_s(&shared), "no bound reads anything twice");
+}
+
+/* An engine without an all-reduce of its own takes the vendor's: a + b (n - 1) and more for two tensors a layer. */
+Test(own_kernels, the_vendors_collectives_where_an_engine_has_none) {
+  ds_run own = run_of("llama-3.1-70b", "mi300x", "generic", DS_FMT_BF16, DS_FMT_BF16, 8), vendors = own;
+  vendors.pool.engine.vendor_collectives = true;
+  ds_operators a, b;
+  ds_operators_bind(&own, &a);
+  ds_operators_bind(&vendors, &b);
+  cr_assert_float_eq(b.reduce.one_shot_s, 14e-6 + 7 * 4.3e-6, 1e-12);
+  cr_assert_float_eq(a.reduce.one_shot_s, own.pool.hw.allreduce.a1_s + 7 * own.pool.hw.allreduce.b_s, 1e-12);
+  cr_assert_gt(decode_s(&vendors), decode_s(&own));
+  ds_run h = run_of("llama-3.1-70b", "b200-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8), same = h;
+  same.pool.engine.vendor_collectives = true;
+  cr_assert_eq(decode_s(&same), decode_s(&h), "a card that does not know them keeps its own");
+}
+
 Test(own_kernels, the_sampler_pays_for_the_vocabulary_on_every_device) {
   for (int64_t tp = 1; tp <= 2; tp++) {
     ds_run r = run_of("llama-3.1-8b", "h100-sxm", "vllm-2025", DS_FMT_BF16, DS_FMT_BF16, tp);

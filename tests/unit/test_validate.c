@@ -218,6 +218,45 @@ Test(trtllm_bench, kv_is_a_share_of_what_is_left) {
   ds_card_cache_free(cards);
 }
 
+static double tp_of(const ds_expressed *x) { return (double)x->scenario->run.pool.tensor_parallel; }
+
+/* LLM-Inference-Bench says A100 and means 40 GB, counts MI250 by the card, and ran upstream's vLLM; AMD runs its own. */
+Test(express, what_a_source_calls_a_part_and_which_build_it_ran) {
+  static const struct {
+    const char *id, *engine, *version, *gpu, *part, *card;
+    double tp;
+  } rows[] = {{"ARGONNE-1", "vLLM", "", "A100", "a100-40-sxm", "vllm-2024", 2},
+              {"ARGONNE-2", "vLLM", "", "MI250", "mi250", "vllm-rocm-2024", 4},
+              {"ARGONNE-3", "vLLM", "", "MI300X", "mi300x", "vllm-rocm-2024", 2},
+              {"ARGONNE-4", "vLLM", "", "Max 1550", "max-1550", "vllm-xpu-2024", 2},
+              {"ARGONNE-5", "Deepspeed", "", "Gaudi2", "gaudi2", "habana-2024", 2},
+              {"ARGONNE-6", "Deepspeed-MII", "", "A100", "a100-40-sxm", "static-2024", 2},
+              {"ARGONNE-7", "TensorRT-LLM", "", "H100", "h100-sxm", "trtllm-run-2024", 2},
+              {"MLPERF-v4.1-x", "TensorRT-LLM", "", "H200-SXM-141GB", "h200-sxm", "tuned-2024", 2},
+              {"MLPERF-v5.1-x", "TensorRT-LLM", "", "H200-SXM-141GB", "h200-sxm", "tuned-2025", 2},
+              {"AMD-1", "vLLM", "0.6.4", "MI300X", "mi300x", "vllm-2024", 2},
+              {"MINE-1", "vLLM", "0.6.4", "A100", "a100-80-sxm", "vllm-2024", 2},
+              {"MINE-2", "vLLM", "0.6.4", "MI250", "mi250", "vllm-rocm-2024", 2}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    ds_measured_run m = row_of("offline", 128, 128, 4);
+    m.text[DS_RUN_ID] = rows[i].id;
+    m.text[DS_RUN_ENGINE] = rows[i].engine;
+    m.text[DS_RUN_VERSION] = rows[i].version;
+    m.text[DS_RUN_GPU] = rows[i].gpu;
+    m.number[DS_RUN_N_GPUS] = m.number[DS_RUN_TP] = 2;
+    ds_measured_runs runs = {.run = &m, .n = 1};
+    ds_card_cache *cards = ds_card_cache_new(&runs, &here);
+    ds_expressed x;
+    char why[200] = "";
+    cr_assert(ds_express(&m, cards, &here, &x, why, sizeof why), "%s: %s", rows[i].id, why);
+    cr_assert_str_eq(x.scenario->run.pool.hw.name, rows[i].part, "%s", rows[i].id);
+    cr_assert_str_eq(x.scenario->run.pool.engine.name, rows[i].card, "%s", rows[i].id);
+    cr_assert_eq(tp_of(&x), rows[i].tp, "%s", rows[i].id);
+    ds_expressed_free(&x);
+    ds_card_cache_free(cards);
+  }
+}
+
 Test(residuals, cells_pairs_and_small_ttft) {
   ds_measured_run m[24];
   ds_validated v[24];
@@ -250,6 +289,10 @@ Test(residuals, cells_pairs_and_small_ttft) {
   cr_assert_eq(rows, 48);
   cr_assert(ds_pairs_of(&runs, v, &p) && p.pairs == 12 && p.ordered == 11 && p.groups == 12);
   cr_assert_float_eq(p.regret_median, 0, 0);
+  v[2].predicted[DS_CMP_TPOT_MEAN] = v[3].predicted[DS_CMP_TPOT_MEAN] = 15;
+  v[5].predicted[DS_CMP_TPOT_MEAN] = v[4].predicted[DS_CMP_TPOT_MEAN] = 15;
+  v[4].measured[DS_CMP_TPOT_MEAN] = 40; /* whichever comes first in the file */
+  cr_assert(ds_pairs_of(&runs, v, &p) && p.pairs == 12 && p.ordered == 9, "a draw tells nobody which is faster");
   free(cells);
   ds_residuals_free(&r);
 }
