@@ -4,7 +4,7 @@
 #include "report/json_writer.h"
 #include "report/validate_report.h"
 
-static const char *const protocols_blank[] = {"weights", "kv", "lengths", "parallel", "version", "requests"};
+static const char *const protocols_blank[] = {"weights", "kv", "lengths", "parallel", "version", "requests", "part"};
 
 static void metric_value(ds_json *j, const char *key, double v) {
   if (v > 0)
@@ -29,7 +29,7 @@ static void row(ds_json *j, const ds_measured_run *m, const ds_validated *v) {
   const char stratum[2] = {"ABC"[v->stratum], '\0'};
   ds_json_text(j, "stratum", stratum);
   ds_json_array(j, "filled_in");
-  for (unsigned i = 0; i < 6; i++)
+  for (unsigned i = 0; i < 7; i++)
     if ((v->blanks >> i & 1u) != 0) ds_json_text(j, NULL, protocols_blank[i]);
   ds_json_end_array(j);
   ds_json_object(j, "predicted");

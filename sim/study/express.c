@@ -467,6 +467,7 @@ bool ds_express(const ds_measured_run *m, const ds_card_cache *cards, const ds_d
   if (speculates(m)) return WHY("speculative decoding");
   const ds_engine_rule *e = ds_engine_rule_of(m, rule, &x->blanks);
   if (e == NULL) return WHY("engine %.60s", m->text[DS_RUN_ENGINE]);
+  if (ds_part_is_open(m)) x->blanks |= DS_BLANK_PART;
   const char *weights = weights_of(m, rule, &hw->hw, &model->model, &x->blanks);
   if (weights == NULL) return WHY("weight format %.40s", m->text[DS_RUN_WEIGHTS]);
   if (!known_lengths(m, rule, &input, &output, &shared, &x->blanks)) return WHY("lengths not published");

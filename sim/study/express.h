@@ -19,6 +19,7 @@ enum {
   DS_BLANK_LENGTHS = 4, /* a data set's spread or mean is not published: lognormal, deviation 0.8 of the mean */
   DS_BLANK_PARALLEL = 8, /* tensor parallelism over all devices; of an audited system, the smallest that fits */
   DS_BLANK_VERSION = 16, /* the source's year decides the engine card */
+  DS_BLANK_PART = 64, /* a name of several parts: the one in servers of eight (SXM) */
   DS_BLANK_REQUESTS = 32 /* ten a seat, 3,000 offline, ten minutes of an open loop */
 };
 

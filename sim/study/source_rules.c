@@ -120,6 +120,13 @@ const char *ds_part_of(const ds_measured_run *m) {
   return rule->part_said != NULL && strcmp(part, rule->part_said) == 0 ? rule->part_meant : part;
 }
 
+bool ds_part_is_open(const ds_measured_run *m) {
+  static const char *const several[] = {"A100", "H100", "H200"}; /* SXM, PCIe, NVL: up to 1.7 times apart */
+  for (size_t i = 0; i < LEN(several); i++)
+    if (strcmp(ds_part_of(m), several[i]) == 0) return true;
+  return false;
+}
+
 /* The year that a note gives, as in "measured 2025-10-29". */
 static int year_of(const ds_measured_run *m, int otherwise) {
   const char *at = strstr(m->text[DS_RUN_NOTES], "measured 20");

@@ -60,6 +60,8 @@ const ds_source_rule *ds_source_rule_of(const char *source);
 const char *ds_engine_card_on(const ds_source_rule *rule, const char *card, const char *vendor);
 /* The part that a row was measured on, as one of our cards calls it: what the row says, or what its source meant. */
 const char *ds_part_of(const ds_measured_run *m);
+/* Its name is that of several parts, and nothing says which. */
+bool ds_part_is_open(const ds_measured_run *m);
 /* NULL: no model of that engine. Sets DS_BLANK_VERSION. */
 const ds_engine_rule *ds_engine_rule_of(const ds_measured_run *m, const ds_source_rule *rule, unsigned *blanks);
 

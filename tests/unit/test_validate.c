@@ -252,6 +252,9 @@ Test(express, what_a_source_calls_a_part_and_which_build_it_ran) {
     cr_assert_str_eq(x.scenario->run.pool.hw.name, rows[i].part, "%s", rows[i].id);
     cr_assert_str_eq(x.scenario->run.pool.engine.name, rows[i].card, "%s", rows[i].id);
     cr_assert_eq(tp_of(&x), rows[i].tp, "%s", rows[i].id);
+    /* SXM or PCIe: only that source's A100 is known */
+    bool open = strcmp(rows[i].gpu, "H100") == 0 || strncmp(rows[i].id, "MINE-1", 6) == 0;
+    cr_assert_eq((x.blanks & DS_BLANK_PART) != 0, open, "%s", rows[i].id);
     ds_expressed_free(&x);
     ds_card_cache_free(cards);
   }
