@@ -7,6 +7,8 @@
  * two-shot a2 + b (n - 1) + 2 (n - 1) / n bytes / (W e2) Constants fitted on the collective tables
  * of ai-dynamo/aiconfigurator @095f58a51c.
  *
+ * On PCIe without a switch the links share their way through the host: W (2 / n)^crowding, where a card gives it (one
+ * box of L40S: 20, 5 and 2 GB/s of 32 with 2, 4 and 8 devices).
  * A switch that reduces (NVLS) takes each tensor once: a3 + bytes / (W e3), where a card gives it and more than half of
  * the devices on the switch take part: with fewer, NCCL's times in those tables are a two-shot's at any size.
  * A group wider than the scale-up network reduces and scatters within each box, all-reduces its part
@@ -20,6 +22,7 @@ ds_allreduce ds_allreduce_bind(const ds_hw *hw, int64_t ranks) {
   if (ranks <= 1) return a;
   const ds_eff_allreduce *e = &hw->allreduce;
   double w = hw->scale_up_bytes_per_s, box = hw->scale_up_devices;
+  if (e->crowding > 0) w /= ds_pow((box > 0 && a.ranks > box ? box : a.ranks) * 0.5, e->crowding);
   if (box > 0 && a.ranks > box) {
     double boxes = ds_ceil(a.ranks / box), inner = box - 1.0;
     a.two_shot_s = (box > 1 ? e->a2_s + e->b_s * inner : 0) + 2.0 * (boxes - 1.0) * hw->network.lat_s;

@@ -222,6 +222,8 @@ static const ds_card_field hardware_fields[] = {
     FIXED_TIME("efficiencies.allreduce.a2", allreduce.a2_s, "two-shot all-reduce: fixed time"),
     SHARE("efficiencies.allreduce.e2", allreduce.e2,
           "two-shot all-reduce: share of link bandwidth"),
+    QTY("efficiencies.allreduce.crowding", DS_DIM_NUMBER, allreduce.crowding, 0, 3, false,
+        "all-reduce: with n devices each link has (2 / n)^crowding of itself, as they share the host"),
     FIXED_TIME("efficiencies.allreduce.a3", allreduce.a3_s,
                "all-reduce in the switch (NVLS): fixed time"),
     SHARE("efficiencies.allreduce.e3", allreduce.e3,

@@ -31,6 +31,7 @@ typedef struct ds_eff_prefill { /* 3.2 */
 } ds_eff_prefill;
 typedef struct ds_eff_allreduce { /* 4.1 */
   double a1_s, b_s, e1, a2_s, e2;
+  double crowding; /* links that share a way through the host: each has (2 / n)^crowding of itself; 0: all have their own */
   double a3_s, e3; /* reduced in the switch (NVLS, SHARP); e3 0: not known */
 } ds_eff_allreduce;
 

@@ -521,6 +521,28 @@ Test(shapes, marlin_takes_mxfp4_where_a_part_has_no_such_arithmetic) {
   }
 }
 
+/* Two L40S have their links to themselves, of eight each has a quarter^1.17: by hand, and as its table has it within a sixth. */
+Test(shapes, all_reduces_crowd_in_the_host) {
+  ds_run run = run_of("llama-3.1-8b", "l40s", "generic", DS_FMT_BF16, DS_FMT_BF16, 2);
+  const ds_eff_allreduce *e = &run.pool.hw.allreduce;
+  double w = run.pool.hw.scale_up_bytes_per_s, large = 64 << 20;
+  static const struct { int64_t n; double crowd, timed_s; } at[] = {{2, 1, 3.54e-3}, {4, 2.257, 27.2e-3}, {8, 5.094, 60.1e-3}};
+  for (int i = 0; i < 3; i++) {
+    ds_allreduce a = ds_allreduce_bind(&run.pool.hw, at[i].n);
+    double others = (double)at[i].n - 1;
+    double one = e->a1_s + others * (e->b_s + large * at[i].crowd / (w * e->e1));
+    double two = e->a2_s + others * (e->b_s + 2.0 / (double)at[i].n * large * at[i].crowd / (w * e->e2));
+    cr_assert_float_eq(ds_allreduce_s(&a, large) / (one < two ? one : two), 1, 1e-3, "%d", i);
+    cr_assert_float_eq(ds_allreduce_s(&a, large) / at[i].timed_s, 1, 0.17, "%d: %g", i, ds_allreduce_s(&a, large));
+  }
+  ds_eff_allreduce free = *e;
+  free.crowding = 0;
+  run.pool.hw.allreduce = free;
+  ds_allreduce a = ds_allreduce_bind(&run.pool.hw, 2), b = ds_allreduce_bind(&run.pool.hw, 4);
+  cr_assert_eq(ds_allreduce_s(&a, large), free.a1_s + free.b_s + large * (1 / (w * free.e1)));
+  cr_assert_lt(ds_allreduce_s(&b, large), 0.012);
+}
+
 /* A switch that reduces takes large tensors of most of its devices once. */
 Test(shapes, all_reduce_in_the_switch) {
   ds_run run = run_of("llama-3.1-8b", "h200-sxm", "generic", DS_FMT_BF16, DS_FMT_BF16, 8);
