@@ -85,6 +85,17 @@ static void about_import(ds_warnings *w, const ds_trace_report *t) {
         t->raised_caps, t->rows_read);
 }
 
+/* What the card says of one box need not hold for another. */
+static void about_crowding(ds_warnings *w, const ds_run *run) {
+  const ds_hw *hw = &run->pool.hw;
+  int64_t n = run->pool.tensor_parallel * run->pool.data_parallel;
+  if (run->cost_tier != DS_COST_ROOFLINE || !(hw->allreduce.crowding > 0) || n <= 2) return;
+  add(w,
+      "%" PRId64 " devices of %s share their way through the host, as in the box that was timed: behind "
+      "PCIe switches their all-reduces are faster (hardware.efficiencies.allreduce.crowding)",
+      n, hw->name);
+}
+
 void ds_warnings_of(const ds_scenario *sc, const ds_drive *drive, const ds_summary *s,
                     ds_warnings *out) {
   out->n = 0;
@@ -113,6 +124,7 @@ void ds_warnings_of(const ds_scenario *sc, const ds_drive *drive, const ds_summa
   }
   if (drive->oversize.truncated > 0)
     add(out, "%" PRIu64 " requests were cut to what a replica can hold", drive->oversize.truncated);
+  about_crowding(out, &sc->run);
   if (sc->run.cost_tier == DS_COST_SPEED_OF_LIGHT)
     add(out, "speed-of-light: a bound that no machine reaches, not a prediction");
   if (sc->run.slo.window_ns > 0)

@@ -257,6 +257,12 @@ ds run two.yaml --set workload.max_tokens=1
 tr -s '\n ' ' ' <out | grep -q 'outputs are longer than max_tokens says; they are not cut'
 verdict $? "a cap that outputs exceed cuts nothing, and the answer says so"
 good=0
+ds run --model llama-3.1-8b --hardware 4xl40s --tp 4 --rate 4/s --input 100 --output 20
+tr -s '\n ' ' ' <out | grep -q '4 devices of l40s share their way through the host' || good=1
+ds run --model llama-3.1-8b --hardware 2xl40s --tp 2 --rate 4/s --input 100 --output 20
+grep -q 'through the host' out && good=1
+verdict $good "devices that crowd in the host are warned of"
+good=0
 for key in dryserve_version schema run_hash scenario inputs warnings saturated bottleneck bounds blame_s method duration completed failed \
   total_input_tokens total_output_tokens request_throughput request_goodput output_throughput total_token_throughput mean_ttft_ms \
   median_tpot_ms std_itl_ms p50_e2el_ms p90_ttft_ms p95_ttft_ms p99_ttft_ms max_output_tokens_per_s max_concurrent_requests; do
