@@ -87,7 +87,7 @@ static double attention_products(const ds_model *m, double ranks, double *vector
   double kv_row = kv_heads_per_rank(m, ranks) * (double)m->head_dim;
   if (m->qkv_bias || m->linear_bias) *vectors += row + 2 * kv_row;
   if (m->linear_bias) *vectors += h;
-  if (m->qk_norm) *vectors += 2 * (double)m->head_dim;
+  if (m->qk_norm) *vectors += m->qk_norm_whole ? row + kv_row : 2 * (double)m->head_dim;
   return h * (row + 2 * kv_row) + row * h;
 }
 

@@ -42,6 +42,8 @@ static void bind_layers(const ds_run *run, ds_operators *o) {
   o->state_width = (double)m->state_params / (double)m->hidden / tp;
   o->state_bytes = (double)m->state_bytes / tp;
   o->state_flops_per_token = 4.0 * o->state_bytes / 2.0; /* decay and update, query; 16 bit a value */
+  o->qk_norms = m->qk_norm && m->kv_lora == 0 ? o->full_layers + o->near_layers : 0;
+  o->qk_reduces = m->qk_norm_whole ? o->qk_norms : 0;
   bool side_by_side = m->parallel_block && p->data_parallel == 1;
   o->attn_reduces = o->layers - (side_by_side ? o->dense_layers : 0);
   o->mlp_reduces = p->data_parallel == 1 ? o->layers : meet ? o->dense_layers : 0;
@@ -293,6 +295,9 @@ static void stack_once(const ds_operators *o, double tokens, ds_ops *ops, double
               tokens * h * 6.0); /* norm and residual: three passes of 16 bit */
   add_element(&elt, o->full_layers + o->near_layers, &o->element,
               tokens * (row + kv_row) * 4.0); /* rotary, KV write */
+  if (o->qk_norms > 0)
+    add_element(&elt, 2.0 * o->qk_norms, &o->element, tokens * (row + kv_row) * 2.0); /* one kernel each, read and written */
+  if (o->qk_reduces > 0) add_reduce(&ar, o->qk_reduces, &o->reduce, tokens * 8.0); /* two mean squares of 32 bit a token */
   if (o->dense_layers > 0)
     add_element(&elt, o->dense_layers, &o->element, met * o->mlp_act * 2.0); /* activation */
   add_reduce(&ar, o->attn_reduces, &o->reduce, tokens * h * 2.0);

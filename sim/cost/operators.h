@@ -97,6 +97,7 @@ typedef struct ds_operators {
   double group;        /* attention groups whose tokens meet in the experts */
   double dense_group;  /* and in plain feed-forward layers */
   double norms;        /* per layer */
+  double qk_norms, qk_reduces; /* layers that normalise queries and keys; of them those over all heads of several ranks */
   double attn_reduces, mlp_reduces; /* all-reduces: layers that have one */
   double q_lora, kv_lora, qk_nope, qk_rope, v_dim; /* latent attention; kv_lora 0: none */
   double state_width, state_bytes, state_flops_per_token; /* of a layer without attention */

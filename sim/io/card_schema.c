@@ -31,6 +31,7 @@ static const ds_card_field model_fields[] = {
     FLAG("dimensions.tied_embeddings", tied_embeddings, "output layer shares the input embedding"),
     FLAG("dimensions.qkv_bias", qkv_bias, "query, key and value projections have biases"),
     FLAG("dimensions.qk_norm", qk_norm, "queries and keys are normalised"),
+    FLAG("dimensions.qk_norm_whole", qk_norm_whole, "over all heads at once and not head by head: ranks must agree on each token's"),
     FLAG("dimensions.linear_bias", linear_bias, "all projections have biases"),
     FLAG("dimensions.norm_bias", norm_bias, "norms have a gain and a bias (LayerNorm)"),
     FLAG("dimensions.parallel_block", parallel_block,

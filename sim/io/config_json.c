@@ -26,6 +26,7 @@ enum {
   LEARNED = 32768,    /* positions, two more than the longest context */
   STATES = 65536,     /* some layers are gated delta networks */
   INNER = 262144,      /* the language model is of another family, which its own part names */
+  WHOLE_NORM = 524288, /* QK_NORM over all heads at once */
   QUARTER_MLP = 131072 /* inner width four times the hidden one, unless given */
 };
 
@@ -41,7 +42,7 @@ static const family families[] = {
     {"qwen2", "Qwen2ForCausalLM", QKV_BIAS, 0},
     {"qwen3", "Qwen3ForCausalLM", QK_NORM, 0},
     {"phi3", "Phi3ForCausalLM", WINDOW, 0},
-    {"olmo2", "Olmo2ForCausalLM", QK_NORM, 0},
+    {"olmo2", "Olmo2ForCausalLM", QK_NORM | WHOLE_NORM, 0},
     {"gemma2", "Gemma2ForCausalLM", WINDOW | FOUR_NORMS | TIED, 2},
     {"gemma3_text", "Gemma3ForCausalLM", WINDOW | FOUR_NORMS | TIED | QK_NORM, 6},
     {"gemma3", "Gemma3ForConditionalGeneration", WINDOW | FOUR_NORMS | TIED | QK_NORM | NESTED, 6},
@@ -67,7 +68,7 @@ static const family families[] = {
     {"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", EXPERTS | QK_NORM | STATES | NESTED, 4},
     {"mistral3", "Mistral3ForConditionalGeneration", WINDOW | NESTED, 0},
     {"glm4_moe", "Glm4MoeForCausalLM", EXPERTS | ROUTER_BIAS | QKV_BIAS, 0},
-    {"minimax_m2", "MiniMaxM2ForCausalLM", EXPERTS | ROUTER_BIAS | QK_NORM, 0},
+    {"minimax_m2", "MiniMaxM2ForCausalLM", EXPERTS | ROUTER_BIAS | QK_NORM | WHOLE_NORM, 0},
     {"gpt_oss", "GptOssForCausalLM", EXPERTS | LINEAR_BIAS | SINKS | ROUTER_BIAS | WINDOW, 2},
     {"llama4", "Llama4ForConditionalGeneration", EXPERTS | NESTED, 4},
     {"llama4_text", "Llama4ForCausalLM", EXPERTS, 4},
@@ -386,6 +387,7 @@ bool ds_config_json_model(const ds_doc *doc, ds_model *out, ds_diag *d) {
   if (f->traits & LEARNED) out->learned_positions = out->max_positions + 2;
   if (f->traits & ONE_NORM) out->norms_per_layer = 1;
   if (f->traits & FOUR_NORMS) out->norms_per_layer = 4;
+  out->qk_norm_whole = out->qk_norm && (f->traits & WHOLE_NORM) != 0;
   out->linear_bias = (f->traits & LINEAR_BIAS) != 0;
   out->norm_bias = (f->traits & NORM_BIAS) != 0;
   out->parallel_block = (f->traits & PARALLEL) != 0;

@@ -2,6 +2,7 @@
 /* Images of a workload: how many a generated request brings and how large they are; and how large those are of which a
  * trace says only how many. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/scenario_read.h"
@@ -20,13 +21,21 @@ static bool has_encoder(const ds_reader *r) {
   return r->s->run.model.vision.layers > 0 && !r->s->run.pool.language_model_only;
 }
 
-/* "1024x768": pixels across and down; as tokens of the model. */
+/* "1024x768": pixels across and down, each of 1 to PIXELS_MAX and of at most five digits. */
+static bool pixels_of(const char *text, int *across, int *down) {
+  size_t digits = strspn(text, "0123456789"), rest = text[digits] == 'x' ? strspn(text + digits + 1, "0123456789") : 0;
+  if (digits < 1 || digits > 5 || rest < 1 || rest > 5 || text[digits + 1 + rest] != '\0') return false;
+  *across = (int)strtol(text, NULL, 10);
+  *down = (int)strtol(text + digits + 1, NULL, 10);
+  return *across >= 1 && *down >= 1 && *across <= PIXELS_MAX && *down <= PIXELS_MAX;
+}
+
+/* As tokens of the model. */
 static bool read_resolution(ds_reader *r, const ds_node *n, int64_t *tokens) {
-  char text[32], tail;
+  char text[32];
   int across = 0, down = 0;
   if (!ds_want_text(n, ds_name(r, "resolution"), text, sizeof text, r->d)) return false;
-  bool good = strspn(text, "0123456789x") == strlen(text) && sscanf(text, "%5dx%5d%c", &across, &down, &tail) == 2;
-  if (!good || across < 1 || down < 1 || across > PIXELS_MAX || down > PIXELS_MAX) {
+  if (!pixels_of(text, &across, &down)) {
     ds_complain(r->d, n, "%s is '%.40s'", ds_name(r, "resolution"), text);
     ds_diag_expected(r->d, "pixels across and down, such as 1024x768, each at most %d", PIXELS_MAX);
     return false;
@@ -81,8 +90,8 @@ bool ds_read_trace_images(ds_reader *r, const ds_node *workload, ds_workload *w)
   if (has_encoder(r)) w->image_most = ds_vision_most_tokens(&r->s->run.model.vision);
   if (!n) {
     if (!has_encoder(r)) return true;
-    int across, down;
-    sscanf(default_size, "%dx%d", &across, &down);
+    int across = 0, down = 0;
+    pixels_of(default_size, &across, &down);
     w->image_each = ds_vision_tokens(&r->s->run.model.vision, across, down);
     snprintf(w->image_assumed, sizeof w->image_assumed, "%s", default_size);
     return true;

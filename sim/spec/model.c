@@ -95,7 +95,7 @@ static double attention_params(const ds_model *m) {
   double all = h * (row + 2 * kv_row) + row * h;
   if (m->qkv_bias || m->linear_bias) all += row + 2 * kv_row;
   if (m->linear_bias) all += h;
-  if (m->qk_norm) all += 2 * (double)m->head_dim;
+  if (m->qk_norm) all += m->qk_norm_whole ? row + kv_row : 2 * (double)m->head_dim;
   if (m->attention_sinks) all += heads;
   return all;
 }

@@ -36,6 +36,7 @@ typedef struct ds_model {
   int64_t vocab;
   int64_t max_positions; /* longest context the model was made for, tokens; 0 unknown */
   bool tied_embeddings, qkv_bias, qk_norm;
+  bool qk_norm_whole;    /* with qk_norm: over all heads at once, so that ranks must agree; else head by head */
   /* What further layers hold; all 0 or false where a model has none of it. */
   bool linear_bias;      /* every other projection has a bias too */
   bool norm_bias;        /* LayerNorm: a gain and a bias */

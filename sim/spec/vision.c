@@ -93,7 +93,8 @@ static int64_t tiles_of(const ds_vision *v, int64_t width, int64_t height) {
   for (int64_t n = 1; n <= v->max_tiles; n++) {
     for (int64_t across = 1; across <= n; across++) {
       if (n % across != 0) continue;
-      double off = shape - (double)across / (double)(n / across);
+      int64_t down = n / across;
+      double off = shape - (double)across / (double)down;
       if (off < 0) off = -off;
       bool larger = off == nearest && area > 0.5 * tile * (double)n;
       if (nearest >= 0 && off >= nearest && !larger) continue;

@@ -49,6 +49,22 @@ Test(own_kernels, heads_that_do_not_share_keys_have_a_kernel_of_their_own) {
   }
 }
 
+/* Norms of queries and keys: two kernels a layer that read and write their rows; over all heads one more all-reduce of 8 bytes a
+ * token, where there are several ranks. */
+Test(own_kernels, norms_of_queries_and_keys) {
+  for (int64_t tp = 1; tp <= 4; tp *= 4) {
+    ds_run r = run_of("minimax-m2", "h200-sxm", "vllm-2025", DS_FMT_FP8_BLOCK, DS_FMT_BF16, tp), heads = r, none = r;
+    cr_assert(r.model.qk_norm && r.model.qk_norm_whole);
+    heads.model.qk_norm_whole = false;
+    none.model.qk_norm = none.model.qk_norm_whole = false;
+    double rate = r.pool.hw.memory_bytes_per_s * r.pool.hw.elementwise_em;
+    double kernels = 62 * 2 * (r.pool.engine.small_kernel_s + 16.0 * (48 + 8) / (double)tp * 128 * 2 / rate);
+    cr_assert_float_eq(decode_s(&heads) - decode_s(&none), kernels, 1e-9);
+    ds_allreduce a = ds_allreduce_bind(&r.pool.hw, tp);
+    cr_assert_float_eq(decode_s(&r) - decode_s(&heads), 62 * ds_allreduce_s(&a, 16 * 8.0), 1e-9);
+  }
+}
+
 /* Experts with block scales have their own group where the card has one, else that of plain fp8. */
 Test(own_kernels, block_scaled_experts_have_kernels_of_their_own) {
   ds_run r = run_of("deepseek-r1", "b200-sxm", "sglang-2025", DS_FMT_FP8_BLOCK, DS_FMT_BF16, 8);

@@ -239,6 +239,7 @@ static void as_reference(ds_run *run) {
   if (e->expert_rho > 0) e->expert_rho = 0.8115458794563392;
   e->experts_gather = false; /* it knows the all-to-all alone, and one excess of the busiest rank */
   e->rank_spread = 0;
+  run->model.qk_norm = false; /* nor kernels for the norms of queries and keys */
   if (strcmp(e->name, "vllm-2025") == 0) {
     e->per_iteration_s = 20.000179832359308e-6;
     e->per_request_s = 29.708177384790005e-6;
