@@ -74,11 +74,12 @@ static size_t width(const char *s, size_t n) {
 }
 
 /* A line that goes on, indented, where the next word would not fit. A word wider than a line stays
- * whole, so that it can be copied; `column` is where the text begins. */
+ * whole, so that it can be copied; `column` is where the text begins. What begins with a blank may
+ * go on a new line from its first word. */
 static void folded(FILE *out, size_t column, const char *text) {
   for (bool first = true; *text; first = false) {
     size_t blanks = strspn(text, " "), n = blanks + strcspn(text + blanks, " ");
-    if (!first && column > MARGIN && column + width(text, n) > COLUMNS) {
+    if ((!first || blanks > 0) && column > MARGIN && column + width(text, n) > COLUMNS) {
       fprintf(out, "\n%*s", MARGIN, "");
       column = MARGIN;
       text += blanks;
@@ -99,17 +100,19 @@ static const char *text_after_place(const ds_diag *d) {
 }
 
 void ds_diag_print(const ds_diag *d, FILE *out) {
-  char place[sizeof d->file + 64] = "dryserve: ";
+  char place[sizeof d->file + 64] = "dryserve:";
   size_t n = strlen(place), cap = sizeof place;
   if (d->file[0] != '\0') {
-    n += (size_t)snprintf(place + n, cap - n, "%s", d->file);
+    n += (size_t)snprintf(place + n, cap - n, " %s", d->file);
     if (d->line > 0) n += (size_t)snprintf(place + n, cap - n, ":%lld", (long long)d->line);
     if (d->line > 0 && d->column > 0)
       n += (size_t)snprintf(place + n, cap - n, ":%lld", (long long)d->column);
-    snprintf(place + n, cap - n, ": ");
+    snprintf(place + n, cap - n, ":");
   }
   fputs(place, out);
-  folded(out, width(place, strlen(place)), text_after_place(d));
+  char text[sizeof d->text + 2];
+  snprintf(text, sizeof text, " %s", text_after_place(d));
+  folded(out, width(place, strlen(place)), text);
   if (d->expected[0] != '\0') fputs("  expected ", out), folded(out, 11, d->expected);
   if (d->hint[0] != '\0') fputs("  ", out), folded(out, 2, d->hint);
 }

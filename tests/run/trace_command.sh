@@ -100,6 +100,9 @@ ds trace info traces/azure-conv-sample.csv --format azur >/dev/null
 same "a wrong value names the option that was typed" "$? $(sed -n 1p "$tmp/err") $(grep -c 'did you mean azure?' "$tmp/err")" \
   "3 dryserve: --format: 'azur' 1"
 same "a long message is folded at 80 columns" "$(awk 'length($0) > 80' "$tmp/folded" | wc -l) $(($(wc -l <"$tmp/folded") > 4))" "0 1"
+ds run studies/images.yaml --set pools.main.scheduler_options.max_queue_size=-1 >/dev/null
+same "a message after a place that nearly fills its line begins on the next" \
+  "$? $(awk 'length($0) > 80' "$tmp/folded" | wc -l) $(sed -n 2p "$tmp/folded" | cut -c1-15)" "3 0     unknown key"
 ds trace merge - - </dev/null >/dev/null
 same "standard input twice is refused" "$? $(grep -c 'standard input is named twice' "$tmp/err")" "2 1"
 ds trace info traces/azure-conv-sample.csv --import leniant >/dev/null
