@@ -88,15 +88,6 @@ void ds_encoder_price(ds_sim *s, ds_replica *r) {
   r->encoding = (ds_images_shape){0};
 }
 
-static ds_status refuse(ds_error *err, uint64_t index, const char *what, int64_t found, const char *limit, int64_t at_most) {
-  ds_error_begin(err, DS_E_INPUT, what);
-  ds_error_int(err, found);
-  ds_error_text(err, limit);
-  ds_error_int(err, at_most);
-  if (err != NULL) err->request = (int64_t)index;
-  return DS_E_INPUT;
-}
-
 ds_status ds_encoder_check(const ds_sim *s, const ds_request *r, uint64_t index, ds_error *err) {
   const ds_run *run = &s->run;
   bool linear = run->cost_tier == DS_COST_LINEAR, flow = run->pool.hw.dataflow.layer_s > 0;
@@ -113,15 +104,15 @@ ds_status ds_encoder_check(const ds_sim *s, const ds_request *r, uint64_t index,
     return DS_E_INPUT;
   }
   if (r->image_tokens < r->images) {
-    return refuse(err, index, "its images have fewer tokens, ", r->image_tokens, ", than it brings images, ", r->images);
+    return ds_refuse(err, index, "its images have fewer tokens, ", r->image_tokens, ", than it brings images, ", r->images);
   }
   if ((uint64_t)r->image_at + r->image_tokens > r->input_tokens) {
-    return refuse(err, index, "its images are ", r->image_tokens, " tokens, more than its input has for them, ",
+    return ds_refuse(err, index, "its images are ", r->image_tokens, " tokens, more than its input has for them, ",
                   r->input_tokens > r->image_at ? (int64_t)r->input_tokens - r->image_at : 0);
   }
   int64_t largest = ds_div_up(r->image_tokens, r->images);
   if (largest > s->encoder_budget) {
-    return refuse(err, index, "an image of ", largest, " tokens exceeds what the encoder takes at once, ", s->encoder_budget);
+    return ds_refuse(err, index, "an image of ", largest, " tokens exceeds what the encoder takes at once, ", s->encoder_budget);
   }
   return DS_OK;
 }

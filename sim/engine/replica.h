@@ -298,6 +298,8 @@ ds_status ds_decode_leave(ds_sim *s, ds_replica *r, uint32_t slot);
 ds_status ds_preempt(ds_sim *s, ds_replica *r, uint32_t slot);
 /* encoder.c: images; but for the first and last only for requests that have any */
 ds_status ds_encoder_take(ds_sim *s, const ds_request *a, uint32_t *images);
+/* A request that cannot be: what, the number found, and the limit with its number. */
+ds_status ds_refuse(ds_error *err, uint64_t index, const char *what, int64_t found, const char *limit, int64_t at_most);
 int64_t ds_encoder_api_ns(const ds_sim *s, uint32_t slot); /* of its images, before the queue */
 void ds_encoder_grant(ds_sim *s, ds_replica *r, uint32_t slot, uint32_t tokens);
 void ds_encoder_price(ds_sim *s, ds_replica *r);

@@ -248,7 +248,7 @@ void ds_sim_free(ds_sim *s) {
 
 /* ---- requests in ---- */
 
-static ds_status refuse(ds_error *err, uint64_t index, const char *what, int64_t found, const char *limit, int64_t at_most) {
+ds_status ds_refuse(ds_error *err, uint64_t index, const char *what, int64_t found, const char *limit, int64_t at_most) {
   ds_error_begin(err, DS_E_INPUT, what);
   ds_error_int(err, found);
   ds_error_text(err, limit);
@@ -259,19 +259,19 @@ static ds_status refuse(ds_error *err, uint64_t index, const char *what, int64_t
 
 static ds_status check_request(const ds_sim *s, const ds_request *r, uint64_t index, ds_error *err) {
   if (r->input_tokens == 0 || r->output_tokens == 0) {
-    return refuse(err, index, "a request needs input and output tokens, found ", 0, ", at least ", 1);
+    return ds_refuse(err, index, "a request needs input and output tokens, found ", 0, ", at least ", 1);
   }
   int64_t whole = (int64_t)r->input_tokens + r->output_tokens;
-  if (whole > INT32_MAX) return refuse(err, index, "a request of ", whole, " tokens is beyond the limit of ", INT32_MAX);
+  if (whole > INT32_MAX) return ds_refuse(err, index, "a request of ", whole, " tokens is beyond the limit of ", INT32_MAX);
   const ds_pool *pool = &s->run.pool;
   if (pool->max_model_len > 0 && whole > pool->max_model_len) {
-    return refuse(err, index, "a request of ", whole, " tokens (input and output) exceeds max_model_len ", pool->max_model_len);
+    return ds_refuse(err, index, "a request of ", whole, " tokens (input and output) exceeds max_model_len ", pool->max_model_len);
   }
   int64_t most = whole - 1;
   if (s->speculative) most += pool->speculative.tokens + pool->speculative.lookahead; /* of its last verify step */
   int64_t blocks = ds_div_up(most, s->block_tokens);
   if (!s->unlimited && blocks > s->total_blocks) {
-    return refuse(err, index, "a request needs ", blocks, " KV blocks, more than the whole pool of ", s->total_blocks);
+    return ds_refuse(err, index, "a request needs ", blocks, " KV blocks, more than the whole pool of ", s->total_blocks);
   }
   if (r->images > 0) DS_TRY(ds_encoder_check(s, r, index, err));
   if (s->sched->accepts != NULL) {
